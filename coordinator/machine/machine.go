@@ -1,0 +1,109 @@
+// Package machine is the contract between the state machines of the
+// coordinator (groups, transactions) and the runner that makes them durable.
+//
+// A machine decides and the runner acts. Handle, Fire and Loaded look at the
+// state, put records, replies and effects into an Output, and change only soft
+// state: parked requests, timers, sessions, rebalances under way. Hard state is
+// what records rebuild, and Apply alone writes it. The runner applies the
+// records of a step at once and lets the step's replies and effects out when
+// the log says that everything applied so far is on disk. So a machine never
+// knows of the disk, a reply never tells what a crash could undo, and after a
+// crash Apply over the durable records gives the hard state that was.
+//
+// A machine is deterministic: the time is handed in, randomness comes from a
+// source given at its construction, and no order depends on a map's.
+package machine
+
+import (
+	"time"
+
+	"github.com/kcoord/kcoord/storage"
+)
+
+// Token names one request that waits for its reply. It is the runner's; a
+// machine keeps it while the request is parked.
+type Token uint64
+
+// Input is one request.
+type Input[Req any] struct {
+	Token Token
+	Req   Req
+}
+
+// Reply answers the request of its token.
+type Reply[Resp any] struct {
+	Token Token
+	Resp  Resp
+}
+
+// Output takes what a step decided, in order. The runner owns and reuses it.
+type Output[Rec, Resp, Eff any] struct {
+	Records []Rec
+	Replies []Reply[Resp]
+	Effects []Eff
+}
+
+// Record adds a record.
+func (o *Output[Rec, Resp, Eff]) Record(r Rec) { o.Records = append(o.Records, r) }
+
+// Reply adds a reply.
+func (o *Output[Rec, Resp, Eff]) Reply(t Token, r Resp) {
+	o.Replies = append(o.Replies, Reply[Resp]{t, r})
+}
+
+// Effect adds an effect.
+func (o *Output[Rec, Resp, Eff]) Effect(e Eff) { o.Effects = append(o.Effects, e) }
+
+// Reset empties the output and keeps its memory.
+func (o *Output[Rec, Resp, Eff]) Reset() {
+	clear(o.Records)
+	clear(o.Replies)
+	clear(o.Effects)
+	o.Records, o.Replies, o.Effects = o.Records[:0], o.Replies[:0], o.Effects[:0]
+}
+
+// Machine is the state machine of one shard. Its methods are called by one
+// caller at a time.
+//
+// State is read, not replayed: an entity (a group) is in memory only from its
+// first use on. Before Handle the runner loads what Touches names; before Fire
+// what Due names. Entities with no timer of their own and nothing parked may be
+// dropped by Evict and are loaded again at their next use.
+type Machine[Req, Rec, Resp, Eff any] interface {
+	// Touches says which entity a request is about, if it is about one.
+	Touches(req Req) (entity string, one bool)
+	// Has says whether an entity is in memory, be it as one that does not exist.
+	Has(entity string) bool
+	// Known tells, when the shard opens, of an entity that the log holds, with its
+	// header records. It returns true when the entity must be loaded now since it needs a
+	// timer (a group with members, an open transaction).
+	Known(entity string, headers []Rec) (load bool)
+	// Apply makes a record part of the hard state. It is the only writer of it.
+	Apply(offset storage.Offset, rec Rec)
+	// Loaded ends the loading of an entity, whose records have all been applied:
+	// it rebuilds the soft state and emits effects that are still open.
+	Loaded(now time.Time, entity string, out *Output[Rec, Resp, Eff])
+	// Handle decides on a request. A request without a reply in out is parked:
+	// a later step replies to its token.
+	Handle(now time.Time, in Input[Req], out *Output[Rec, Resp, Eff])
+	// NextTimer is when Fire is due, if ever.
+	NextTimer() (time.Time, bool)
+	// Due names the entity that the next Fire is about, if it is about one: it
+	// must be in memory before.
+	Due() (entity string, one bool)
+	// Fire acts on the earliest timer that is due, if any.
+	Fire(now time.Time, out *Output[Rec, Resp, Eff])
+	// Evict drops clean idle entities whose records all lie below durable,
+	// the oldest first, until at most its own bound is left in memory.
+	Evict(durable storage.Offset)
+}
+
+// Codec turns a machine's records into Kafka's bytes and back.
+type Codec[Rec any] interface {
+	// Append appends the record's key and value to the slices given. tombstone
+	// says that there is no value.
+	Append(key, value []byte, rec *Rec) (k, v []byte, tombstone bool)
+	// Decode reads a record. It never fails: what cannot be read becomes a
+	// record that says so, and puts its entity into quarantine when applied.
+	Decode(key, value []byte) Rec
+}

@@ -1,0 +1,84 @@
+package storage
+
+import (
+	"errors"
+	"time"
+)
+
+// ShardID is a partition of __consumer_offsets (or __transaction_state): 0 … N-1.
+type ShardID int32
+
+// Offset is a record's place in its shard's log, from 0.
+type Offset int64
+
+// Record is one record in Kafka's own bytes. A nil Value is a tombstone.
+type Record struct {
+	Key, Value []byte
+	// Time is the record's timestamp, in the log with the precision of a millisecond.
+	Time time.Time
+}
+
+// Class splits the records of an entity by when they are read: headers when
+// their shard is opened, bodies when the entity is first touched.
+type Class uint8
+
+const (
+	Header Class = iota // few and small: says that the entity exists and what needs a timer
+	Body                // as many as there are: committed offsets
+	Orphan              // belongs to no entity: unknown record types, kept for their readers to come
+)
+
+// Index files a record's key: the entity (group or transactional id) whose
+// state it is part of, and its class. It must be a pure function of the key.
+// The entity may alias the key.
+type Index func(key []byte) (entity []byte, class Class)
+
+// Errors that callers tell apart.
+var (
+	// ErrLocked says that another process has the folder open.
+	ErrLocked = errors.New("storage: the folder is in use by another process")
+	// ErrFormat says that the folder was written in a format which this build does not know.
+	ErrFormat = errors.New("storage: unknown on-disk format")
+	// ErrClosed says that the backend is closed or the log was reopened since.
+	ErrClosed = errors.New("storage: closed")
+	// ErrCorrupt says that stored bytes are not what was written.
+	ErrCorrupt = errors.New("storage: corrupt")
+)
+
+// Backend holds the logs of all shards of one coordinator.
+type Backend interface {
+	// Open opens a shard's log. durable is called, in order and never while
+	// Append runs on the caller's stack, each time that more of it is on disk:
+	// end is the offset after the last durable record. It is called with an
+	// error when an append failed: whether its records were written is then
+	// unknown, the log takes no more and must be opened again. Opening a shard
+	// that is open fences the earlier Log: its Append returns ErrClosed.
+	Open(shard ShardID, durable func(end Offset, err error)) (Log, error)
+	// Close makes what was appended durable, then closes.
+	Close() error
+}
+
+// Log is the log of one shard. Its methods are not for concurrent use, but for
+// Read, and they don't wait for the disk's sync.
+type Log interface {
+	// End is the offset that the next appended record will have.
+	End() Offset
+	// Append adds records as one atomic step: after a crash all of them are
+	// there or none. The log keeps no reference to recs or their bytes.
+	Append(recs []Record) error
+	// Load visits the latest record of each key of an entity, headers first,
+	// by key; tombstones are left out. The record's bytes are valid only during visit.
+	Load(entity []byte, visit func(Offset, Record) error) error
+	// Entities visits every entity that has a record which is not a tombstone,
+	// in byte order, with its header records. The bytes are valid only during visit.
+	Entities(visit func(entity []byte, headers []Located) error) error
+	// Read visits the durable records from an offset on, in offset order, without
+	// those that compaction has removed.
+	Read(from Offset, visit func(Offset, Record) error) error
+}
+
+// Located is a record and its offset.
+type Located struct {
+	Offset Offset
+	Record
+}
