@@ -1,0 +1,249 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kcoord/kcoord/groupmeta"
+	"github.com/kcoord/kcoord/internal/recordbin"
+	"github.com/kcoord/kcoord/storage"
+)
+
+// Versions that are written, those of Kafka 4.4.0 at metadata.version 4.4-IV2.
+const (
+	offsetVersion        = 4
+	offsetExpiresVersion = 1 // the only one that holds an expiry time
+	groupVersion         = 3
+)
+
+// Codec turns records into Kafka's bytes and back. It is shared by all shards.
+type Codec struct {
+	// Unreadable is told of every record that could not be read. It must not
+	// block. key is the record's own.
+	Unreadable func(group string, key []byte, problem error)
+}
+
+// Index files a key under its group. What has no group that could be read is an orphan.
+func Index(key []byte) (entity []byte, class storage.Class) {
+	group, t, err := groupmeta.GroupOfKey(key)
+	switch {
+	case err != nil:
+		return nil, storage.Orphan
+	case t == groupmeta.TypeOffsetCommit, t == groupmeta.TypeLegacyOffsetCommit:
+		return group, storage.Body
+	}
+	return group, storage.Header
+}
+
+// Append appends a record's key and value. Decisions never make a record that
+// cannot be written: what is too long for one is refused before (see group.Check).
+func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone bool) {
+	var err error
+	switch r.Kind {
+	case KindOffset:
+		key, err = appendOffsetKey(key, r)
+		if err == nil && !r.Tombstone {
+			value, err = appendOffset(value, &r.Offset)
+		}
+	case KindGroup:
+		k := groupmeta.GroupMetadataKey{Group: r.Group}
+		key, err = k.AppendTo(key)
+		if err == nil && !r.Tombstone {
+			value, err = r.Classic.value().AppendTo(value, groupVersion)
+		}
+	default:
+		key, value = append(key, r.Key...), append(value, r.Value...)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("group %q: a record that cannot be written: %v", r.Group, err))
+	}
+	return key, value, r.Tombstone
+}
+
+func appendOffsetKey(dst []byte, r *Record) ([]byte, error) {
+	if r.LegacyKey {
+		k := groupmeta.LegacyOffsetCommitKey{Group: r.Group, Topic: r.Topic, Partition: r.Partition}
+		return k.AppendTo(dst)
+	}
+	k := groupmeta.OffsetCommitKey{Group: r.Group, Topic: r.Topic, Partition: r.Partition}
+	return k.AppendTo(dst)
+}
+
+func appendOffset(dst []byte, o *Offset) ([]byte, error) {
+	v := groupmeta.OffsetCommitValue{
+		Offset:          o.Offset,
+		LeaderEpoch:     o.LeaderEpoch,
+		Metadata:        o.Metadata,
+		CommitTimestamp: millis(o.Committed),
+		ExpireTimestamp: millis(o.Expires),
+		TopicID:         o.TopicID,
+	}
+	version := int16(offsetVersion)
+	if !o.Expires.IsZero() {
+		// Kafka gives up the leader epoch and the topic id for the expiry time, too.
+		version, v.LeaderEpoch, v.TopicID = offsetExpiresVersion, -1, groupmeta.UUID{}
+	}
+	return v.AppendTo(dst, version)
+}
+
+func (c *Classic) value() *groupmeta.GroupMetadataValue {
+	v := &groupmeta.GroupMetadataValue{
+		ProtocolType:          c.ProtocolType,
+		Generation:            c.Generation,
+		Protocol:              recordbin.FromPtr(c.Protocol),
+		Leader:                recordbin.FromPtr(c.Leader),
+		CurrentStateTimestamp: millis(c.Since),
+		Members:               make([]groupmeta.MemberMetadata, len(c.Members)),
+	}
+	for i, m := range c.Members {
+		v.Members[i] = groupmeta.MemberMetadata{
+			MemberID:         m.ID,
+			GroupInstanceID:  recordbin.FromPtr(m.InstanceID),
+			ClientID:         m.ClientID,
+			ClientHost:       m.ClientHost,
+			RebalanceTimeout: int32(m.RebalanceTimeout.Milliseconds()),
+			SessionTimeout:   int32(m.SessionTimeout.Milliseconds()),
+			Subscription:     m.Subscription,
+			Assignment:       m.Assignment,
+		}
+	}
+	return v
+}
+
+// Decode reads a record; it keeps no reference to the bytes. What is wrong with
+// a value puts the record's group into quarantine when applied. A key that
+// Index files under a group but that is damaged further on does so, too.
+func (c *Codec) Decode(key, value []byte) Record {
+	group, t, err := groupmeta.GroupOfKey(key)
+	if err != nil { // an orphan, which no entity's loading brings
+		return Record{Kind: KindOther, Key: clone(key), Value: clone(value), Tombstone: value == nil}
+	}
+	r := Record{Group: string(group), Tombstone: value == nil}
+	switch t {
+	case groupmeta.TypeOffsetCommit, groupmeta.TypeLegacyOffsetCommit:
+		r.Kind, r.LegacyKey = KindOffset, t == groupmeta.TypeLegacyOffsetCommit
+		err = r.decodeOffset(key, value)
+	case groupmeta.TypeGroupMetadata:
+		r.Kind = KindGroup
+		if value != nil {
+			r.Classic, err = decodeClassic(value)
+		}
+	default:
+		r.Kind, r.Key, r.Value = KindOther, clone(key), clone(value)
+		if _, err = groupmeta.DecodeKey(key); err == nil {
+			_, _, err = groupmeta.DecodeValue(t, value)
+		}
+	}
+	if err == nil {
+		return r
+	}
+	if errors.Is(err, groupmeta.ErrUnknownVersion) {
+		err = fmt.Errorf("%w (written by a later version?)", err)
+	}
+	if c.Unreadable != nil {
+		c.Unreadable(r.Group, clone(key), err)
+	}
+	return Record{Kind: KindUnreadable, Group: r.Group, Tombstone: r.Tombstone, Key: clone(key), Value: clone(value), Problem: err}
+}
+
+func (r *Record) decodeOffset(key, value []byte) error {
+	if r.LegacyKey {
+		var k groupmeta.LegacyOffsetCommitKey
+		if err := k.Decode(key); err != nil {
+			return err
+		}
+		r.Topic, r.Partition = k.Topic, k.Partition
+		if value == nil {
+			return nil
+		}
+		var v groupmeta.LegacyOffsetCommitValue
+		if _, err := v.Decode(value); err != nil {
+			return err
+		}
+		r.Offset = Offset{Offset: v.Offset, LeaderEpoch: -1, Metadata: v.Metadata, Committed: instant(v.CommitTimestamp)}
+		return nil
+	}
+	var k groupmeta.OffsetCommitKey
+	if err := k.Decode(key); err != nil {
+		return err
+	}
+	r.Topic, r.Partition = k.Topic, k.Partition
+	if value == nil {
+		return nil
+	}
+	var v groupmeta.OffsetCommitValue
+	if _, err := v.Decode(value); err != nil {
+		return err
+	}
+	r.Offset = Offset{
+		Offset:      v.Offset,
+		LeaderEpoch: v.LeaderEpoch,
+		Metadata:    v.Metadata,
+		Committed:   instant(v.CommitTimestamp),
+		Expires:     instant(v.ExpireTimestamp),
+		TopicID:     v.TopicID,
+	}
+	return nil
+}
+
+func decodeClassic(value []byte) (*Classic, error) {
+	v := groupmeta.NewGroupMetadataValue()
+	if _, err := v.Decode(value); err != nil {
+		return nil, err
+	}
+	c := &Classic{
+		ProtocolType: v.ProtocolType,
+		Generation:   v.Generation,
+		Protocol:     pointer(v.Protocol),
+		Leader:       pointer(v.Leader),
+		Since:        instant(v.CurrentStateTimestamp),
+		Members:      make([]Member, len(v.Members)),
+	}
+	for i, m := range v.Members {
+		rebalance := m.RebalanceTimeout
+		if rebalance < 0 { // version 0 has none: Kafka takes the session timeout
+			rebalance = m.SessionTimeout
+		}
+		c.Members[i] = Member{
+			ID:               m.MemberID,
+			InstanceID:       pointer(m.GroupInstanceID),
+			ClientID:         m.ClientID,
+			ClientHost:       m.ClientHost,
+			RebalanceTimeout: time.Duration(rebalance) * time.Millisecond,
+			SessionTimeout:   time.Duration(m.SessionTimeout) * time.Millisecond,
+			Subscription:     m.Subscription,
+			Assignment:       m.Assignment,
+		}
+	}
+	return c, nil
+}
+
+// millis and instant turn times into Kafka's and back: -1 is none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return -1
+	}
+	return t.UnixMilli()
+}
+
+func instant(ms int64) time.Time {
+	if ms < 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func clone(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append(make([]byte, 0, len(b)), b...)
+}
+
+func pointer(s groupmeta.NullString) *string {
+	if !s.Valid {
+		return nil
+	}
+	return &s.String
+}

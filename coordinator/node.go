@@ -1,0 +1,158 @@
+package coordinator
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/coordinator/machine"
+	"github.com/kcoord/kcoord/coordinator/shard"
+	"github.com/kcoord/kcoord/storage"
+)
+
+// Options says what a node is made of.
+type Options struct {
+	Backend storage.Backend
+	Shards  int // offsets.topic.num.partitions; must be what it was when the backend's folder was made
+	Group   group.Config
+	Log     zerolog.Logger
+}
+
+type groupShard = shard.Shard[group.Request, state.Record, group.Response, struct{}]
+
+// Node is the coordinator of all groups.
+type Node struct {
+	o     Options
+	codec *state.Codec
+	bad   quarantine
+	clock *clock
+
+	shards []*groupShard
+	stop   chan struct{}
+	done   sync.WaitGroup
+}
+
+// Open starts a node. Its shards open in the background, each at once when a
+// request comes for it.
+func Open(o Options) *Node {
+	n := &Node{o: o, clock: newClock(o.Shards), stop: make(chan struct{}), shards: make([]*groupShard, o.Shards)}
+	n.bad.log = o.Log
+	n.codec = &state.Codec{Unreadable: n.bad.add}
+	for i := range n.shards {
+		n.shards[i] = shard.New(shard.Options[group.Request, state.Record, group.Response, struct{}]{
+			ID:      storage.ShardID(i),
+			Backend: o.Backend,
+			Codec:   n.codec,
+			New: func() machine.Machine[group.Request, state.Record, group.Response, struct{}] {
+				return group.New(o.Group, rand.Reader)
+			},
+			Now:    time.Now,
+			Timer:  func(at time.Time) { n.clock.set(i, at) },
+			Failed: func(err error) { o.Log.Error().Err(err).Msg("a shard failed; its groups are asked to try again") },
+		})
+	}
+	n.done.Go(func() {
+		for _, s := range n.shards {
+			select {
+			case <-n.stop:
+				return
+			default:
+				_ = s.Open() // told to Failed; the next request tries again
+			}
+		}
+	})
+	n.done.Go(func() { n.clock.run(n.stop, func(i int) { n.shards[i].Fire() }) })
+	return n
+}
+
+// Group asks the shard of a request's group. reply is called exactly once, maybe
+// before Group returns; it must not block.
+func (n *Node) Group(req group.Request, reply func(group.Response, error)) {
+	id, _ := req.Entity()
+	n.shards[ShardOf(id, len(n.shards))].Do(req, reply)
+}
+
+// EachGroup asks every shard. reply gets the answers in the order of the shards,
+// or the first error.
+func (n *Node) EachGroup(req group.Request, reply func([]group.Response, error)) {
+	all := &gathering{answers: make([]group.Response, len(n.shards)), left: len(n.shards), reply: reply}
+	for i, s := range n.shards {
+		s.Do(req, func(r group.Response, err error) { all.add(i, r, err) })
+	}
+}
+
+// gathering collects the answers of several shards.
+type gathering struct {
+	mu      sync.Mutex
+	answers []group.Response
+	left    int
+	err     error
+	reply   func([]group.Response, error)
+}
+
+func (g *gathering) add(i int, r group.Response, err error) {
+	g.mu.Lock()
+	g.answers[i] = r
+	if err != nil && g.err == nil {
+		g.err = err
+	}
+	g.left--
+	last := g.left == 0
+	g.mu.Unlock()
+	switch {
+	case !last:
+	case g.err != nil:
+		g.reply(nil, g.err)
+	default:
+		g.reply(g.answers, nil)
+	}
+}
+
+// ForgetTopics deletes the offsets of deleted topics in every group, one group
+// after the other. It returns when they are durably gone, and how many there were.
+func (n *Node) ForgetTopics(topics []string) (offsets int, err error) {
+	for _, s := range n.shards {
+		ids, err := ask[[]string](s, group.IDs{})
+		if err != nil {
+			return offsets, err
+		}
+		for _, id := range ids {
+			gone, err := ask[group.ForgottenTopics](s, group.ForgetTopics{Group: id, Topics: topics})
+			if err != nil {
+				return offsets, err
+			}
+			offsets += gone.Offsets
+		}
+	}
+	return offsets, nil
+}
+
+// ask asks one shard and waits.
+func ask[T group.Response](s *groupShard, req group.Request) (T, error) {
+	type answer struct {
+		r   group.Response
+		err error
+	}
+	ch := make(chan answer, 1)
+	s.Do(req, func(r group.Response, err error) { ch <- answer{r, err} })
+	a := <-ch
+	if a.err != nil {
+		var none T
+		return none, a.err
+	}
+	return a.r.(T), nil
+}
+
+// Close stops the timers and tells all that wait ErrNotCoordinator. The backend
+// stays open; its owner closes it afterwards.
+func (n *Node) Close() {
+	close(n.stop)
+	for _, s := range n.shards {
+		s.Close()
+	}
+	n.done.Wait()
+}

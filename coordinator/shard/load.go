@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kcoord/kcoord/storage"
+)
+
+// ready opens the shard unless it is open. What Loaded decided for the entities
+// that were loaded may be given back to be delivered.
+func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], error) {
+	if s.closed {
+		return nil, ErrLost
+	}
+	if s.m != nil {
+		return nil, nil
+	}
+	s.epoch++
+	epoch := s.epoch
+	log, err := s.o.Backend.Open(s.o.ID, func(end storage.Offset, err error) { s.onDurable(epoch, end, err) })
+	if err != nil {
+		return nil, s.unreadable(fmt.Errorf("opening: %w", err))
+	}
+	m := s.o.New()
+	var load []string
+	err = log.Entities(func(entity []byte, headers []storage.Located) error {
+		recs := make([]Rec, len(headers))
+		for i, h := range headers {
+			recs[i] = s.o.Codec.Decode(h.Key, h.Value)
+		}
+		if name := string(entity); m.Known(name, recs) {
+			load = append(load, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.unreadable(fmt.Errorf("listing what is stored: %w", err))
+	}
+	s.m, s.log, s.durable, s.due = m, log, log.End(), time.Time{}
+	var out []letter[Resp, Eff]
+	for _, entity := range load {
+		if s.m == nil {
+			break // an append failed: the shard opens again at its next use
+		}
+		// An entity that cannot be read is asked for again when it is touched.
+		more, _ := s.need(now, entity)
+		out = append(out, more...)
+	}
+	if s.m == nil {
+		return out, ErrLost
+	}
+	s.retime()
+	return out, nil
+}
+
+// need has an entity in memory: it applies the latest record of each key, then
+// lets the machine rebuild what is soft.
+func (s *Shard[Req, Rec, Resp, Eff]) need(now time.Time, entity string) ([]letter[Resp, Eff], error) {
+	if s.m.Has(entity) {
+		return nil, nil
+	}
+	type located struct {
+		at  storage.Offset
+		rec Rec
+	}
+	// All are read before the first is applied: a half loaded entity would be
+	// taken for a whole one.
+	var recs []located
+	err := s.log.Load([]byte(entity), func(at storage.Offset, r storage.Record) error {
+		recs = append(recs, located{at, s.o.Codec.Decode(r.Key, r.Value)})
+		return nil
+	})
+	if err != nil {
+		return nil, s.unreadable(fmt.Errorf("loading %q: %w", entity, err))
+	}
+	for _, r := range recs {
+		s.m.Apply(r.at, r.rec)
+	}
+	s.m.Loaded(now, entity, &s.out)
+	one, rest := s.finish(0, nil)
+	if s.m == nil {
+		return rest, ErrLost
+	}
+	return append(rest, one), nil
+}
+
+func (s *Shard[Req, Rec, Resp, Eff]) unreadable(err error) error {
+	err = fmt.Errorf("shard %d: %w", s.o.ID, err)
+	s.o.Failed(err)
+	return fmt.Errorf("%w: %w", ErrLoading, err)
+}
