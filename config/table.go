@@ -1,0 +1,137 @@
+package config
+
+import (
+	"math"
+	"time"
+)
+
+// table is every key, in the order of the documentation: kcoord's own first,
+// then Kafka's, with Kafka's defaults and bounds as of 4.4.0.
+var table = append(own(), kafkas()...)
+
+// byName finds a key.
+var byName = func() map[string]*Key {
+	m := make(map[string]*Key, len(table))
+	for i := range table {
+		m[table[i].Name] = &table[i]
+	}
+	return m
+}()
+
+// ascending are pairs of keys of which the first may not exceed the second.
+var ascending = [][2]string{
+	{"group.min.session.timeout.ms", "group.max.session.timeout.ms"},
+	{"group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms"},
+	{"group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"},
+	{"group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"},
+	{"group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"},
+	{"group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"},
+	{"group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"},
+}
+
+func own() []Key {
+	return []Key{
+		address("listen", "127.0.0.1:9092", func(c *Config) *string { return &c.Listen },
+			"Where Kafka clients connect. Port 0 takes a free one."),
+		address("advertise", "", func(c *Config) *string { return &c.Advertise },
+			"The address that clients are told to connect to. Empty: the one that kcoord listens on."),
+		address("admin", "", func(c *Config) *string { return &c.Admin },
+			"Where the gRPC admin API listens. Empty: off."),
+		address("http", "", func(c *Config) *string { return &c.HTTP },
+			"Where `/metrics`, `/livez`, `/readyz` and `/debug/pprof/` are served. Empty: off."),
+		path("data", func(c *Config) *string { return &c.Data },
+			"The folder of the coordinator's log. `serve` needs one; `dev` without one uses a temporary folder that it removes."),
+		address("upstream", "", func(c *Config) *string { return &c.Upstream },
+			"The broker behind `kcoord serve`. `dev` has its data plane in process."),
+		choice("log.level", func(c *Config) *string { return &c.LogLevel },
+			"The least level that is logged.", "info", "trace", "debug", "warn", "error"),
+		choice("log.format", func(c *Config) *string { return &c.LogFormat },
+			"How log lines look: `console` for people, `json` for programs, `auto` by whether stderr is a terminal.", "auto", "console", "json"),
+		span("shutdown.timeout.ms", 10_000, 0, maxInt32, func(c *Config) *time.Duration { return &c.ShutdownTimeout },
+			"How long requests in flight may take to end after SIGTERM or SIGINT. A second signal ends the process at once."),
+		span("topics.max.age.ms", 1_000, 10, maxInt32, func(c *Config) *time.Duration { return &c.TopicsMaxAge },
+			"How old kcoord's view of the broker's topics may be when a commit is checked against it."),
+		choice("transaction.offset.commit.legacy", nil,
+			"What happens to transactional offset commits that name neither generation nor member (as clients did before KIP-447).", "deny", "warn", "allow"),
+		boolean("transaction.stale.connection.fencing", true, nil,
+			"Whether a connection of a fenced producer is refused as a whole."),
+	}
+}
+
+func kafkas() []Key {
+	keys := []Key{
+		// Connections.
+		whole("socket.request.max.bytes", 104857600, 1, maxInt32, func(c *Config) *int { return &c.MaxRequestBytes },
+			"The largest request. A longer one closes its connection."),
+		span("connections.max.idle.ms", 600_000, 1, math.MaxInt64, func(c *Config) *time.Duration { return &c.MaxIdle },
+			"A connection without requests for so long is closed."),
+		whole("max.connections", maxInt32, 0, maxInt32, func(c *Config) *int { return &c.MaxConnections },
+			"The most connections at a time."),
+		whole("max.connections.per.ip", maxInt32, 0, maxInt32, func(c *Config) *int { return &c.MaxConnectionsPerIP },
+			"The most connections at a time from one address."),
+		// Classic groups.
+		span("group.min.session.timeout.ms", 6_000, 0, maxInt32, func(c *Config) *time.Duration { return &c.Group.MinSessionTimeout },
+			"The shortest session timeout that a member of a classic group may ask for."),
+		span("group.max.session.timeout.ms", 1_800_000, 0, maxInt32, func(c *Config) *time.Duration { return &c.Group.MaxSessionTimeout },
+			"The longest one."),
+		span("group.initial.rebalance.delay.ms", 3_000, 0, maxInt32, func(c *Config) *time.Duration { return &c.Group.InitialRebalanceDelay },
+			"How long an empty group waits for more members before its first rebalance."),
+		whole("group.max.size", maxInt32, 1, maxInt32, func(c *Config) *int { return &c.Group.MaxSize },
+			"The most members of a classic group."),
+		// Offsets.
+		whole("offset.metadata.max.bytes", 4096, 0, maxInt32, func(c *Config) *int { return &c.Group.MetadataMaxChars },
+			"The longest metadata of a committed offset, in UTF-16 units, as in Kafka."),
+		span("offsets.retention.minutes", 10080, 1, maxInt32, func(c *Config) *time.Duration { return &c.Group.Retention },
+			"How long offsets outlive their last commit, or their group's last member (KIP-211)."),
+		span("offsets.retention.check.interval.ms", 600_000, 1, math.MaxInt64, func(c *Config) *time.Duration { return &c.Group.RetentionCheckInterval },
+			"How often it is looked for expired offsets."),
+		whole("offsets.topic.num.partitions", 50, 1, maxInt32, func(c *Config) *int { return &c.Shards },
+			"Into how many shards groups are divided. It cannot be changed for a data folder that has been used."),
+		// The embedded data plane of dev.
+		whole("num.partitions", 1, 1, maxInt32, func(c *Config) *int { return &c.NumPartitions },
+			"`dev` alone: partitions of a topic whose creator does not say how many."),
+		boolean("auto.create.topics.enable", true, func(c *Config) *bool { return &c.AutoCreateTopics },
+			"`dev` alone: whether a topic is created when a client asks for it."),
+	}
+	keys = append(keys, consumerGroups()...)
+	keys = append(keys, transactions()...)
+	for i := range keys {
+		keys[i].Kafka = true
+	}
+	return keys
+}
+
+// consumerGroups are the keys of the protocol of KIP-848.
+func consumerGroups() []Key {
+	ms := func(name string, def int64, doc string) Key { return span(name, def, 1, maxInt32, nil, doc) }
+	return []Key{
+		words("group.coordinator.rebalance.protocols", "classic,consumer,streams",
+			"The protocols that groups may use.", "classic", "consumer", "share", "streams"),
+		ms("group.consumer.session.timeout.ms", 45_000, "The session timeout of members of consumer groups."),
+		ms("group.consumer.min.session.timeout.ms", 45_000, "The least that a group may set it to."),
+		ms("group.consumer.max.session.timeout.ms", 60_000, "The most that a group may set it to."),
+		ms("group.consumer.heartbeat.interval.ms", 5_000, "How often members of consumer groups are told to send heartbeats."),
+		ms("group.consumer.min.heartbeat.interval.ms", 5_000, "The least that a group may set it to."),
+		ms("group.consumer.max.heartbeat.interval.ms", 15_000, "The most that a group may set it to."),
+		whole("group.consumer.max.size", maxInt32, 1, maxInt32, nil, "The most members of a consumer group."),
+		words("group.consumer.assignors", "uniform,range", "The assignors, the default one first.", "uniform", "range"),
+		choice("group.consumer.migration.policy", nil, "Which conversions between classic and consumer groups happen while they have members.",
+			"bidirectional", "upgrade", "downgrade", "disabled"),
+		span("group.consumer.regex.refresh.interval.ms", 600_000, 10_000, maxInt32, nil, "How often regular expressions are resolved anew."),
+		span("group.consumer.assignment.interval.ms", 1_000, 0, maxInt32, nil, "The least time between two assignments of a group."),
+		span("group.consumer.min.assignment.interval.ms", 0, 0, maxInt32, nil, "The least that a group may set it to."),
+		span("group.consumer.max.assignment.interval.ms", 15_000, 0, maxInt32, nil, "The most that a group may set it to."),
+		boolean("group.consumer.assignor.offload.enable", true, nil, "Whether assignments are computed beside the shard."),
+	}
+}
+
+func transactions() []Key {
+	return []Key{
+		whole("transaction.state.log.num.partitions", 50, 1, maxInt32, nil, "Into how many shards transactional ids are divided."),
+		span("transaction.max.timeout.ms", 900_000, 1, maxInt32, nil, "The longest transaction timeout that a producer may ask for."),
+		span("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000, 1, maxInt32, nil, "How often it is looked for timed-out transactions."),
+		span("transaction.remove.expired.transaction.cleanup.interval.ms", 3_600_000, 1, maxInt32, nil, "How often it is looked for expired transactional ids."),
+		span("transactional.id.expiration.ms", 604_800_000, 1, maxInt32, nil, "How long a transactional id outlives its last transaction."),
+		boolean("transaction.two.phase.commit.enable", false, nil, "Whether transactions without a timeout are allowed (KIP-939)."),
+	}
+}
