@@ -29,8 +29,9 @@ const (
 )
 
 // Index files a record's key: the entity (group or transactional id) whose
-// state it is part of, and its class. It must be a pure function of the key.
-// The entity may alias the key.
+// state it is part of, and its class. It must be a pure function of the key,
+// and may be called by several goroutines. The entity may alias the key; an
+// Orphan's is ignored.
 type Index func(key []byte) (entity []byte, class Class)
 
 // Errors that callers tell apart.
@@ -47,14 +48,19 @@ var (
 
 // Backend holds the logs of all shards of one coordinator.
 type Backend interface {
-	// Open opens a shard's log. durable is called, in order and never while
-	// Append runs on the caller's stack, each time that more of it is on disk:
-	// end is the offset after the last durable record. It is called with an
-	// error when an append failed: whether its records were written is then
-	// unknown, the log takes no more and must be opened again. Opening a shard
-	// that is open fences the earlier Log: its Append returns ErrClosed.
+	// Open opens a shard's log. durable is called, in order, never while Append
+	// runs on the caller's stack and from one goroutine at a time, each time that
+	// more of it is on disk: end is the offset after the last durable record. It
+	// must not block, since all shards' callbacks share a goroutine, and must not
+	// call the backend. It is called with an error when an append failed: whether
+	// its records were written is then unknown, the log takes no more and must be
+	// opened again.
+	//
+	// Opening a shard that is open fences the earlier Log: its methods return
+	// ErrClosed, and once Open has returned its durable is called no more. What
+	// it had appended is below the new Log's End and durable.
 	Open(shard ShardID, durable func(end Offset, err error)) (Log, error)
-	// Close makes what was appended durable, then closes.
+	// Close makes what was appended durable and says so, then closes.
 	Close() error
 }
 
@@ -66,14 +72,20 @@ type Log interface {
 	// Append adds records as one atomic step: after a crash all of them are
 	// there or none. The log keeps no reference to recs or their bytes.
 	Append(recs []Record) error
-	// Load visits the latest record of each key of an entity, headers first,
-	// by key; tombstones are left out. The record's bytes are valid only during visit.
+	// Load visits the latest durable record of each key of an entity, headers
+	// first, by key; tombstones are left out. What is appended and not yet durable
+	// is not seen: a caller that drops an entity from memory must know first that
+	// its records are durable. The record's bytes are valid only during visit.
 	Load(entity []byte, visit func(Offset, Record) error) error
-	// Entities visits every entity that has a record which is not a tombstone,
-	// in byte order, with its header records. The bytes are valid only during visit.
+	// Entities visits every entity that has a durable record which is not a
+	// tombstone, in byte order, with its header records, by key. The bytes are
+	// valid only during visit.
 	Entities(visit func(entity []byte, headers []Located) error) error
 	// Read visits the durable records from an offset on, in offset order, without
-	// those that compaction has removed.
+	// those that compaction has removed. It sees one moment of the log, however
+	// long it takes. The bytes are valid only during visit.
+	//
+	// In Load, Entities and Read an error of visit ends the visit and is returned as it is.
 	Read(from Offset, visit func(Offset, Record) error) error
 }
 

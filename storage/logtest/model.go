@@ -1,0 +1,243 @@
+package logtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/kcoord/kcoord/storage"
+)
+
+// model is a shard's log as a slice: what a backend must look like.
+type model struct {
+	recs []storage.Located
+	end  storage.Offset
+	// settled is up to where it is known to be durable, steps where the steps after that end.
+	settled storage.Offset
+	steps   []storage.Offset
+}
+
+func (m *model) append(recs []storage.Record) {
+	for _, r := range recs {
+		m.recs = append(m.recs, storage.Located{Offset: m.end, Record: r})
+		m.end++
+	}
+	m.steps = append(m.steps, m.end)
+}
+
+func (m *model) durable() { m.settled, m.steps = m.end, nil }
+
+// cut is the crash: the log ends at the end of a step.
+func (m *model) cut(end storage.Offset) {
+	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool { return r.Offset >= end })
+	m.end = end
+	m.durable()
+}
+
+func (m *model) latest() map[string]storage.Located {
+	l := map[string]storage.Located{}
+	for _, r := range m.recs {
+		l[string(r.Key)] = r
+	}
+	return l
+}
+
+func (m *model) clean(now time.Time) {
+	latest := m.latest()
+	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool {
+		return latest[string(r.Key)].Offset != r.Offset || r.Value == nil && r.Time.Before(now.Add(-Retention))
+	})
+}
+
+func (m *model) read(from storage.Offset) []string {
+	var lines []string
+	for _, r := range m.recs {
+		if r.Offset >= from {
+			lines = append(lines, line(r.Offset, r.Record))
+		}
+	}
+	return lines
+}
+
+// of are the live records of a class of an entity, by key.
+func (m *model) of(entity string, class storage.Class) []storage.Located {
+	var rs []storage.Located
+	for _, r := range m.latest() {
+		e, c := Index(r.Key)
+		if c == class && string(e) == entity && r.Value != nil {
+			rs = append(rs, r)
+		}
+	}
+	slices.SortFunc(rs, func(a, b storage.Located) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	return rs
+}
+
+func (m *model) load(entity string) []string {
+	var lines []string
+	for _, class := range []storage.Class{storage.Header, storage.Body} {
+		for _, r := range m.of(entity, class) {
+			lines = append(lines, line(r.Offset, r.Record))
+		}
+	}
+	return lines
+}
+
+func (m *model) entities() []string {
+	var names, lines []string
+	for _, r := range m.latest() {
+		if e, c := Index(r.Key); c != storage.Orphan && r.Value != nil {
+			names = append(names, string(e))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		s := name + ":"
+		for _, h := range m.of(name, storage.Header) {
+			s += " " + line(h.Offset, h.Record)
+		}
+		lines = append(lines, s)
+	}
+	return lines
+}
+
+var entityNames = []string{"", "a", "ab", "a\x00", "\xff", "z"}
+
+// run is one shard under test beside its model.
+type run struct {
+	log   storage.Log
+	told  *Durable
+	model model
+}
+
+// testProperty applies any sequence of actions to a backend and to the model, on two shards.
+func testProperty(t *testing.T, f Factory) {
+	rapid.Check(t, func(t *rapid.T) {
+		store := f(t)
+		shards := []*run{{}, {}}
+		openAll := func() {
+			for id, r := range shards {
+				r.log, r.told = open(t, store, storage.ShardID(id))
+			}
+		}
+		openAll()
+		pick := func(t *rapid.T) (*run, storage.ShardID) {
+			id := rapid.IntRange(0, len(shards)-1).Draw(t, "shard")
+			return shards[id], storage.ShardID(id)
+		}
+		var now time.Duration
+		actions := map[string]func(*rapid.T){
+			"append": func(t *rapid.T) {
+				r, _ := pick(t)
+				recs := drawStep(t, epoch.Add(now))
+				r.told.Append(t, r.log, recs)
+				r.model.append(recs)
+			},
+			"wait": func(t *rapid.T) {
+				r, _ := pick(t)
+				r.settle(t)
+			},
+			"look": func(t *rapid.T) {
+				r, _ := pick(t)
+				r.settle(t)
+				r.look(t)
+			},
+			"clean": func(t *rapid.T) {
+				r, id := pick(t)
+				r.settle(t)
+				store.Clean(id, epoch.Add(now))
+				r.model.clean(epoch.Add(now))
+			},
+			"reopen the shard": func(t *rapid.T) {
+				r, id := pick(t)
+				r.log, r.told = open(t, store, id)
+				r.model.durable()
+			},
+			"time passes": func(*rapid.T) { now += Retention / 2 },
+		}
+		if store.Fold != nil {
+			actions["fold"] = func(t *rapid.T) {
+				_, id := pick(t)
+				store.Fold(id)
+			}
+		}
+		if store.Reopen != nil {
+			actions["reopen the backend"] = func(t *rapid.T) {
+				store = store.Reopen()
+				openAll()
+				for _, r := range shards {
+					r.model.durable()
+				}
+			}
+		}
+		if store.Crash != nil {
+			actions["crash"] = func(t *rapid.T) {
+				var acked []storage.Offset
+				for _, r := range shards {
+					acked = append(acked, r.told.End())
+				}
+				store = store.Crash()
+				openAll()
+				for i, r := range shards {
+					r.crashed(t, acked[i])
+				}
+			}
+		}
+		actions[""] = func(t *rapid.T) {
+			for _, r := range shards {
+				if r.log.End() != r.model.end {
+					t.Fatalf("the log ends at %d, the model at %d", r.log.End(), r.model.end)
+				}
+			}
+		}
+		t.Repeat(actions)
+		for _, r := range shards {
+			r.settle(t)
+			r.look(t)
+		}
+	})
+}
+
+// drawStep draws a step, with few keys and values so that they meet.
+func drawStep(t *rapid.T, at time.Time) []storage.Record {
+	var recs []storage.Record
+	for range rapid.IntRange(1, 6).Draw(t, "records") {
+		r := rec(
+			storage.Class(rapid.IntRange(0, 2).Draw(t, "class")),
+			rapid.SampledFrom(entityNames).Draw(t, "entity"),
+			rapid.SampledFrom([]string{"", "k", "k\x00", "l"}).Draw(t, "key"),
+			rapid.SampledFrom([]string{"nil", "", "v", "w"}).Draw(t, "value"))
+		r.Time = at
+		recs = append(recs, r)
+	}
+	return recs
+}
+
+func (r *run) settle(t *rapid.T) {
+	if len(r.model.steps) > 0 {
+		r.told.Wait(t, r.model.end)
+		r.model.durable()
+	}
+}
+
+func (r *run) look(t *rapid.T) {
+	for _, e := range entityNames {
+		expectLoad(t, r.log, e, r.model.load(e)...)
+	}
+	expectEntities(t, r.log, r.model.entities()...)
+	expectRead(t, r.log, 0, r.model.read(0)...)
+	from := storage.Offset(rapid.Int64Range(0, int64(r.model.end)).Draw(t, "from"))
+	expectRead(t, r.log, from, r.model.read(from)...)
+}
+
+// crashed checks what a crash left and lets the model follow it.
+func (r *run) crashed(t *rapid.T, acked storage.Offset) {
+	end := r.log.End()
+	whole := end == r.model.settled || slices.Contains(r.model.steps, end)
+	if !whole || end < acked {
+		t.Fatalf("after the crash the log ends at %d: acknowledged up to %d, steps end at %v", end, acked, r.model.steps)
+	}
+	r.model.cut(end)
+}
