@@ -17,6 +17,12 @@ type (
 	EncodeError = recordbin.EncodeError
 )
 
+// Some is a nullable string that is there, be it empty.
+func Some(s string) NullString { return recordbin.Some(s) }
+
+// FromPtr is a nullable string as package kmsg has it; NullString.Ptr is the way back.
+func FromPtr(s *string) NullString { return recordbin.FromPtr(s) }
+
 // ErrUnknownType is wrapped by what DecodeKey and GroupOfKey return for a record type that is not known. The record is
 // to be skipped, counted and kept; every other error means that the bytes are damaged or from an incompatible version.
 var ErrUnknownType = recordbin.ErrUnknownType

@@ -62,10 +62,17 @@ func (r *Reader) Within(field string) {
 
 func (r *Reader) left() int { return len(r.b) - r.off }
 
-func (r *Reader) fail(field, why string) {
+func (r *Reader) fail(field, why string) { r.failAt(r.off, field, why) }
+
+// failAt is for failures that show after the field's first bytes were read.
+func (r *Reader) failAt(off int, field, why string) {
 	if !r.failed {
-		r.failed, r.failOff, r.failField, r.failWhy = true, r.off, field, why
+		r.failed, r.failOff, r.failField, r.failWhy = true, off, field, why
 	}
+}
+
+func (r *Reader) failNull(off int, field string) {
+	r.failAt(off, field, "is null, which this field cannot be")
 }
 
 func (r *Reader) short(field string, n int) {
@@ -172,29 +179,31 @@ func (r *Reader) length(field string, wide bool) int {
 
 // text returns the bytes of a string; ok is false for null and after a failure.
 func (r *Reader) text(field string) (b []byte, ok bool) {
+	at := r.off
 	n := r.length(field, false)
 	switch {
 	case r.failed || n < 0:
 		return nil, false
 	case n > math.MaxInt16:
-		r.fail(field, fmt.Sprintf("length %d is over a string's limit of %d", n, math.MaxInt16))
+		r.failAt(at, field, fmt.Sprintf("length %d is over a string's limit of %d", n, math.MaxInt16))
 		return nil, false
 	case n > r.left():
-		r.tooLong(field, n)
+		r.tooLong(at, field, n)
 		return nil, false
 	}
 	return r.take(field, n), true
 }
 
-func (r *Reader) tooLong(field string, n int) {
-	r.fail(field, fmt.Sprintf("length %d exceeds the %d bytes left", n, r.left()))
+func (r *Reader) tooLong(at int, field string, n int) {
+	r.failAt(at, field, fmt.Sprintf("length %d exceeds the %d bytes left", n, r.left()))
 }
 
 // String reads a string that must not be null.
 func (r *Reader) String(field string) string {
+	at := r.off
 	b, ok := r.text(field)
 	if !ok {
-		r.fail(field, "is null, which this field cannot be")
+		r.failNull(at, field)
 		return ""
 	}
 	return JavaString(b)
@@ -202,9 +211,10 @@ func (r *Reader) String(field string) string {
 
 // Text is String without a copy: the result shares the input's memory unless it had to be repaired.
 func (r *Reader) Text(field string) []byte {
+	at := r.off
 	b, ok := r.text(field)
 	if !ok {
-		r.fail(field, "is null, which this field cannot be")
+		r.failNull(at, field)
 		return nil
 	}
 	return javaText(b)
@@ -221,15 +231,16 @@ func (r *Reader) NullString(field string) NullString {
 
 // Bytes reads a byte array that must not be null, into memory of its own. An empty one is nil.
 func (r *Reader) Bytes(field string) []byte {
+	at := r.off
 	n := r.length(field, true)
 	switch {
 	case r.failed:
 		return nil
 	case n < 0:
-		r.fail(field, "is null, which this field cannot be")
+		r.failNull(at, field)
 		return nil
 	case n > r.left():
-		r.tooLong(field, n)
+		r.tooLong(at, field, n)
 		return nil
 	}
 	return append([]byte(nil), r.take(field, n)...)
@@ -239,15 +250,17 @@ func (r *Reader) Bytes(field string) []byte {
 // take (at least 1): a count that could not fit into the rest of the input is an error before anything is allocated
 // for it.
 func (r *Reader) ArrayLen(field string, least int) int {
+	at := r.off
 	n, null := r.NullArrayLen(field, least)
 	if null {
-		r.fail(field, "is null, which this field cannot be")
+		r.failNull(at, field)
 	}
 	return n
 }
 
 // NullArrayLen is ArrayLen for an array that may be null.
 func (r *Reader) NullArrayLen(field string, least int) (n int, null bool) {
+	at := r.off
 	n = r.length(field, true)
 	switch {
 	case r.failed:
@@ -255,7 +268,7 @@ func (r *Reader) NullArrayLen(field string, least int) (n int, null bool) {
 	case n < 0:
 		return 0, true
 	case n > r.left()/least:
-		r.fail(field, fmt.Sprintf("%d elements of at least %d bytes exceed the %d bytes left", n, least, r.left()))
+		r.failAt(at, field, fmt.Sprintf("%d elements of at least %d bytes exceed the %d bytes left", n, least, r.left()))
 		return 0, false
 	}
 	return n, false

@@ -71,12 +71,13 @@ func uvarint(s string) (uint32, int) {
 
 // TagCount reads how many tagged fields follow; each takes at least two bytes.
 func (r *Reader) TagCount() int {
+	at := r.off
 	n := r.Uvarint("tagged fields")
 	if r.failed {
 		return 0
 	}
 	if uint64(n) > uint64(r.left()/2) {
-		r.fail("tagged fields", fmt.Sprintf("%d of them exceed the %d bytes left", n, r.left()))
+		r.failAt(at, "tagged fields", fmt.Sprintf("%d of them exceed the %d bytes left", n, r.left()))
 		return 0
 	}
 	return int(n)
