@@ -122,6 +122,10 @@ type Config struct {
 	MetadataMaxChars       int           // offset.metadata.max.bytes: UTF-16 units of a commit's metadata
 	Retention              time.Duration // offsets.retention.minutes
 	RetentionCheckInterval time.Duration // offsets.retention.check.interval.ms
+
+	// ResidentOffsets is not Kafka's: about how many offsets a shard keeps in memory of
+	// groups that nobody is in; 0: a default.
+	ResidentOffsets int
 }
 
 // NewMemberJoinTimeout bounds how long a new member's JoinGroup is kept while it sends no heartbeats.

@@ -1,0 +1,68 @@
+package group
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator/group/state"
+)
+
+// noMetadata is what partitions without metadata have; answers point to it.
+var noMetadata = ""
+
+// fetch answers with committed offsets. A group that does not exist has none,
+// which is no error. Member id and epoch (v9, KIP-848) count for no classic group.
+func (m *Machine) fetch(e *entry, r Fetch) *kmsg.OffsetFetchResponseGroup {
+	resp := &kmsg.OffsetFetchResponseGroup{Group: r.Group}
+	g := m.hard.Group(e.id)
+	if r.Topics == nil {
+		if g != nil {
+			fetchAll(g, resp)
+		}
+		return resp
+	}
+	n := 0
+	for i := range r.Topics {
+		n += len(r.Topics[i].Partitions)
+	}
+	all := make([]kmsg.OffsetFetchResponseGroupTopicPartition, 0, n)
+	metadata := make([]string, 0, n)
+	resp.Topics = make([]kmsg.OffsetFetchResponseGroupTopic, len(r.Topics))
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		from := len(all)
+		for _, p := range t.Partitions {
+			o, has := state.Offset{Offset: -1, LeaderEpoch: -1}, false
+			if g != nil {
+				if c, ok := g.Offset(t.Topic, p); ok {
+					o, has = c, c.Metadata != ""
+				}
+			}
+			at := &noMetadata
+			if has {
+				metadata = append(metadata, o.Metadata)
+				at = &metadata[len(metadata)-1]
+			}
+			all = append(all, kmsg.OffsetFetchResponseGroupTopicPartition{Partition: p, Offset: o.Offset, LeaderEpoch: o.LeaderEpoch, Metadata: at})
+		}
+		resp.Topics[i] = kmsg.OffsetFetchResponseGroupTopic{Topic: t.Topic, TopicID: t.TopicID, Partitions: all[from:len(all):len(all)]}
+	}
+	return resp
+}
+
+// fetchAll answers with all offsets of a group, by topic and partition.
+func fetchAll(g *state.Group, resp *kmsg.OffsetFetchResponseGroup) {
+	resp.Topics = []kmsg.OffsetFetchResponseGroupTopic{}
+	g.EachOffset(func(topic string, partition int32, o state.Offset) {
+		if n := len(resp.Topics); n == 0 || resp.Topics[n-1].Topic != topic {
+			resp.Topics = append(resp.Topics, kmsg.OffsetFetchResponseGroupTopic{Topic: topic})
+		}
+		t := &resp.Topics[len(resp.Topics)-1]
+		metadata := &noMetadata
+		if o.Metadata != "" {
+			metadata = &o.Metadata
+		}
+		t.Partitions = append(t.Partitions, kmsg.OffsetFetchResponseGroupTopicPartition{
+			Partition: partition, Offset: o.Offset, LeaderEpoch: o.LeaderEpoch, Metadata: metadata,
+		})
+	})
+}

@@ -1,0 +1,54 @@
+package group
+
+import (
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// stateUnknown is what List says of a group in quarantine. It is a name that
+// Kafka's clients have for a state, though no classic group's.
+const stateUnknown = "Unknown"
+
+// list tells of all groups of the shard, by id, in memory or not. Of what is
+// not in memory nobody is a member.
+func (m *Machine) list(r List) []kmsg.ListGroupsResponseGroup {
+	out := []kmsg.ListGroupsResponseGroup{}
+	for _, id := range m.sorted() {
+		e := m.dir[id]
+		l := kmsg.ListGroupsResponseGroup{Group: id, ProtocolType: e.protocolType, GroupState: stateEmpty.String(), GroupType: kindNames[e.kind]}
+		switch {
+		case e.quarantined:
+			l.GroupState = stateUnknown
+		case e.live != nil:
+			l.ProtocolType, l.GroupState = e.live.protocolType, e.live.state.String()
+		case !e.stored:
+			continue
+		}
+		if passes(r.States, l.GroupState) && passes(r.Types, l.GroupType) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// passes says whether one of a filter's names is this, in whatever case.
+func passes(filter []string, name string) bool {
+	for _, f := range filter {
+		if strings.EqualFold(strings.TrimSpace(f), name) {
+			return true
+		}
+	}
+	return len(filter) == 0
+}
+
+// ids are the ids of all groups of the shard.
+func (m *Machine) ids() []string {
+	out := []string{}
+	for _, id := range m.sorted() {
+		if e := m.dir[id]; e.stored || e.live != nil {
+			out = append(out, id)
+		}
+	}
+	return out
+}
