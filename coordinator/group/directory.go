@@ -143,7 +143,7 @@ func (m *Machine) Loaded(now time.Time, id string, out *output) {
 		e.weight = 1
 		m.resident++
 	}
-	if e.stored {
+	if e.stored && e.place == 0 {
 		m.checkSoon(e)
 	}
 	m.revive(m.now, e, out)

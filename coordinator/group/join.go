@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/kcoord/kcoord/coordinator/group/state"
 	"github.com/kcoord/kcoord/coordinator/machine"
 )
 
@@ -47,8 +48,7 @@ func (m *Machine) join(now time.Time, tok machine.Token, e *entry, r Join, out *
 	if created && len(out.Records) == records {
 		// A group exists once it is written, whatever became of its first request. What
 		// is soft (its state, its first member's protocol type) is not written yet.
-		rec := newLiveGroup(e, e.live.since).record()
-		out.Record(rec)
+		out.Record(state.Record{Kind: state.KindGroup, Group: e.id, Classic: &state.Classic{Since: e.live.since}})
 	}
 }
 
@@ -163,7 +163,8 @@ func (m *Machine) admit(now time.Time, tok machine.Token, e *entry, id string, p
 // the one before is fenced (KIP-345).
 func (m *Machine) replace(now time.Time, tok machine.Token, e *entry, old *member, id string, ps []protocol, r Join, out *output) {
 	g := e.live
-	led, leader := g.leader == old, g.leader.id
+	led := g.leader == old
+	leader := g.leaderID()
 	m.answerJoin(g, old, joinError(fencedInstanceID, old.id), out)
 	m.answerSync(old, syncError(fencedInstanceID), out)
 	mb := g.rename(old, id)
@@ -174,15 +175,15 @@ func (m *Machine) replace(now time.Time, tok machine.Token, e *entry, old *membe
 	case g.state == stateCompleting:
 		// The leader may have assigned to the old id already.
 		m.rebalance(now, e, out)
-	case g.state == stateStable && g.vote() == *g.protocol:
+	case g.state == stateStable && g.protocol != nil && g.vote() == *g.protocol:
 		g.learnTopics()
+		m.checkSoon(e)
 		out.Record(g.record())
 		resp := g.joined(mb)
-		switch {
-		case !r.SkipsAssignment:
-			resp.LeaderID, resp.Members = leader, nil // else a leader of old would assign (KIP-814)
-		case led:
-			resp.SkipAssignment = true
+		if r.SkipsAssignment {
+			resp.SkipAssignment = led
+		} else { // it would assign as the leader: it is told of the one before (KIP-814)
+			resp.LeaderID, resp.Members = leader, nil
 		}
 		m.answerJoin(g, mb, resp, out)
 	case g.state == stateStable:
@@ -230,9 +231,7 @@ func (g *liveGroup) joined(mb *member) *kmsg.JoinGroupResponse {
 	resp.Generation, resp.Protocol, resp.MemberID = g.generation, g.protocol, mb.id
 	protocolType := g.protocolType
 	resp.ProtocolType = &protocolType
-	if g.leader != nil {
-		resp.LeaderID = g.leader.id
-	}
+	resp.LeaderID = g.leaderID()
 	if g.leader == mb {
 		resp.Members = make([]kmsg.JoinGroupResponseMember, len(g.order))
 		for i, o := range g.order {
@@ -254,7 +253,11 @@ func (m *Machine) answerJoin(g *liveGroup, mb *member, resp *kmsg.JoinGroupRespo
 		return
 	}
 	g.joining--
-	for _, tok := range mb.joins {
+	for i, tok := range mb.joins {
+		if i > 0 { // whoever gets an answer owns it
+			again := *resp
+			resp = &again
+		}
 		out.Reply(tok, resp)
 	}
 	mb.joins = nil

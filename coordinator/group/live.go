@@ -24,13 +24,13 @@ type liveGroup struct {
 	protocol        *string // nil: none chosen
 	leader          *member // nil: none
 
-	members map[string]*member
-	order   []*member          // by id
-	statics map[string]*member // by instance id (KIP-345)
-	pending map[string]*member // told their id, not yet joined (KIP-394)
-	joining int                // members with a parked join
-	unsynced  int                // members that have not synced in this generation
-	support map[string]int     // protocol → members that know it
+	members  map[string]*member
+	order    []*member          // by id
+	statics  map[string]*member // by instance id (KIP-345)
+	pending  map[string]*member // told their id, not yet joined (KIP-394)
+	joining  int                // members with a parked join
+	unsynced int                // members that have not synced in this generation
+	support  map[string]int     // protocol → members that know it
 
 	topics      map[string]struct{} // that members subscribe to
 	topicsKnown bool
@@ -58,7 +58,7 @@ type member struct {
 	// joins and syncs are parked requests. A client that gave up on a request and sent
 	// it again has several: they get the same answer.
 	joins, syncs []machine.Token
-	unsynced       bool // has not synced in this generation
+	unsynced     bool // has not synced in this generation
 	session      timer
 }
 
@@ -257,6 +257,14 @@ func bucket(s string, buckets uint32) uint32 {
 	return (h ^ h>>16) & (buckets - 1)
 }
 
+// leaderID is the leader's member id, or "".
+func (g *liveGroup) leaderID() string {
+	if g.leader == nil {
+		return ""
+	}
+	return g.leader.id
+}
+
 func (m *member) metadata(protocol *string) []byte {
 	if protocol != nil {
 		for _, p := range m.protocols {
@@ -271,8 +279,7 @@ func (m *member) metadata(protocol *string) []byte {
 // record is the group as it is, to be written.
 func (g *liveGroup) record() state.Record {
 	c := &state.Classic{ProtocolType: g.protocolType, Generation: g.generation, Protocol: g.protocol, Since: g.since}
-	if g.leader != nil {
-		id := g.leader.id
+	if id := g.leaderID(); id != "" {
 		c.Leader = &id
 	}
 	if len(g.order) > 0 {

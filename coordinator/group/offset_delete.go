@@ -1,8 +1,6 @@
 package group
 
 import (
-	"slices"
-
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/group/state"
@@ -24,12 +22,12 @@ func (m *Machine) deleteOffsets(e *entry, r DeleteOffsets, out *output) *kmsg.Of
 	for _, t := range r.Topics {
 		topic := kmsg.OffsetDeleteResponseTopic{Topic: t.Topic}
 		kept := g != nil && g.subscribed(t.Topic)
-		for i, p := range t.Partitions {
+		for _, p := range t.Partitions {
 			code := none
 			switch {
 			case kept:
 				code = groupSubscribedToTopic
-			case hard != nil && !slices.ContainsFunc(t.Partitions[:i], func(q kmsg.OffsetDeleteRequestTopicPartition) bool { return q.Partition == p.Partition }):
+			case hard != nil:
 				m.counts.OffsetsDeleted += int64(m.deleteOffset(hard, t.Topic, p.Partition, out))
 			}
 			topic.Partitions = append(topic.Partitions, kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition, ErrorCode: code})

@@ -128,7 +128,11 @@ func syncError(code int16) *kmsg.SyncGroupResponse {
 
 // answerSync answers a member's parked syncs, and says whether there were any.
 func (m *Machine) answerSync(mb *member, resp *kmsg.SyncGroupResponse, out *output) bool {
-	for _, tok := range mb.syncs {
+	for i, tok := range mb.syncs {
+		if i > 0 { // whoever gets an answer owns it
+			again := *resp
+			resp = &again
+		}
 		out.Reply(tok, resp)
 	}
 	any := len(mb.syncs) > 0
