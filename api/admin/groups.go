@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/api/admin/adminpb"
+	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/groupmeta"
+)
+
+type groups struct {
+	adminpb.UnimplementedGroupsServer
+	ask Coordinator
+}
+
+func (g *groups) each(ctx context.Context, req group.Request) ([]group.Response, error) {
+	return await(ctx, func(reply func([]group.Response, error)) { g.ask.EachGroup(req, reply) })
+}
+
+// ListGroups asks every shard.
+func (g *groups) ListGroups(ctx context.Context, req *adminpb.ListGroupsRequest) (*adminpb.ListGroupsResponse, error) {
+	shards, err := g.each(ctx, group.List{States: req.GetStates(), Types: req.GetTypes()})
+	if err != nil {
+		return nil, err
+	}
+	resp := &adminpb.ListGroupsResponse{}
+	for _, s := range shards {
+		for _, l := range s.([]kmsg.ListGroupsResponseGroup) {
+			resp.Groups = append(resp.Groups, &adminpb.ListedGroup{
+				Group: l.Group, State: l.GroupState, Type: l.GroupType, ProtocolType: l.ProtocolType,
+			})
+		}
+	}
+	slices.SortFunc(resp.Groups, func(a, b *adminpb.ListedGroup) int { return cmp.Compare(a.Group, b.Group) })
+	return resp, nil
+}
+
+// DescribeGroups asks the shard of each group.
+func (g *groups) DescribeGroups(ctx context.Context, req *adminpb.DescribeGroupsRequest) (*adminpb.DescribeGroupsResponse, error) {
+	resp := &adminpb.DescribeGroupsResponse{}
+	for _, id := range req.GetGroups() {
+		r, err := await(ctx, func(reply func(group.Response, error)) { g.ask.Group(group.Describe{Group: id}, reply) })
+		if err != nil {
+			return nil, err
+		}
+		resp.Groups = append(resp.Groups, described(r.(*kmsg.DescribeGroupsResponseGroup)))
+	}
+	return resp, nil
+}
+
+func described(from *kmsg.DescribeGroupsResponseGroup) *adminpb.DescribedGroup {
+	g := &adminpb.DescribedGroup{
+		Group: from.Group, ErrorCode: int32(from.ErrorCode),
+		State: from.State, ProtocolType: from.ProtocolType, Protocol: from.Protocol,
+	}
+	if e := kerr.TypedErrorForCode(from.ErrorCode); e != nil {
+		g.Error = e.Message
+	}
+	for _, m := range from.Members {
+		member := &adminpb.Member{
+			MemberId: m.MemberID, ClientId: m.ClientID, ClientHost: m.ClientHost, RawAssignment: m.MemberAssignment,
+		}
+		if m.InstanceID != nil {
+			member.InstanceId = *m.InstanceID
+		}
+		if from.ProtocolType == "consumer" {
+			member.Assignment = assigned(m.MemberAssignment)
+		}
+		g.Members = append(g.Members, member)
+	}
+	return g
+}
+
+// assigned reads what consumers' assignors write. Bytes that are something else
+// are shown raw alone.
+func assigned(raw []byte) []*adminpb.TopicPartitions {
+	var a kmsg.ConsumerMemberAssignment
+	if a.ReadFrom(raw) != nil {
+		return nil
+	}
+	var topics []*adminpb.TopicPartitions
+	for _, t := range a.Topics {
+		topics = append(topics, &adminpb.TopicPartitions{Topic: t.Topic, Partitions: t.Partitions})
+	}
+	return topics
+}
+
+// ListQuarantined asks every shard.
+func (g *groups) ListQuarantined(ctx context.Context, _ *adminpb.ListQuarantinedRequest) (*adminpb.ListQuarantinedResponse, error) {
+	shards, err := g.each(ctx, group.Quarantined{})
+	if err != nil {
+		return nil, err
+	}
+	resp := &adminpb.ListQuarantinedResponse{}
+	for _, s := range shards {
+		for _, q := range s.([]group.Quarantine) {
+			resp.Groups = append(resp.Groups, quarantined(q))
+		}
+	}
+	slices.SortFunc(resp.Groups, func(a, b *adminpb.QuarantinedGroup) int { return cmp.Compare(a.Group, b.Group) })
+	return resp, nil
+}
+
+func quarantined(q group.Quarantine) *adminpb.QuarantinedGroup {
+	g := &adminpb.QuarantinedGroup{Group: q.Group}
+	for _, p := range q.Problems {
+		kind := "unknown"
+		if t, err := groupmeta.TypeOfKey(p.Key); err == nil {
+			kind = t.String()
+		}
+		g.Records = append(g.Records, &adminpb.UnreadableRecord{Type: kind, Key: p.Key, Value: p.Value, Problem: p.Err.Error()})
+	}
+	return g
+}
