@@ -1,0 +1,106 @@
+// Package table prints rows for people: columns aligned, and no line wider than
+// asked for, since wrapped lines of a table cannot be read. What does not fit is
+// shortened in the middle of its widest cells, for ids that begin alike differ at
+// their ends.
+package table
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+const gap = 2 // spaces between columns
+
+// Table is a header and rows of as many cells.
+type Table struct {
+	header  []string
+	rows    [][]string
+	numbers map[int]bool
+}
+
+// New makes a table. A header that begins with ">" is of a column of numbers,
+// which stand to the right.
+func New(header ...string) *Table {
+	t := &Table{numbers: map[int]bool{}}
+	for i, h := range header {
+		name, number := strings.CutPrefix(h, ">")
+		t.header = append(t.header, name)
+		t.numbers[i] = number
+	}
+	return t
+}
+
+// Row adds a row. An empty cell is shown as "-".
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(t.header))
+	for i := range row {
+		row[i] = "-"
+		if i < len(cells) && cells[i] != "" {
+			row[i] = cells[i]
+		}
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Len is the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Print writes the table, at most width columns wide; 0 is without a limit.
+func (t *Table) Print(w io.Writer, width int) error {
+	widths := t.widths(width)
+	b := bufio.NewWriter(w)
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		var line strings.Builder
+		for i, cell := range row {
+			cell = shorten(cell, widths[i])
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if t.numbers[i] {
+				line.WriteString(pad + cell)
+			} else {
+				line.WriteString(cell + pad)
+			}
+			line.WriteString(strings.Repeat(" ", gap))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.Flush()
+}
+
+// widths takes from the widest columns until all fit. A header is never cut.
+func (t *Table) widths(limit int) []int {
+	widths, least := make([]int, len(t.header)), make([]int, len(t.header))
+	total := -gap
+	for i, h := range t.header {
+		least[i] = max(utf8.RuneCountInString(h), 3)
+		widths[i] = utf8.RuneCountInString(h)
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+		total += widths[i] + gap
+	}
+	for limit > 0 && total > limit {
+		widest := -1
+		for i, n := range widths {
+			if n > least[i] && (widest < 0 || n > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+		total--
+	}
+	return widths
+}
+
+func shorten(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width {
+		return s
+	}
+	head := (width - 1) / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}
