@@ -23,8 +23,10 @@ type Config struct {
 	LogFormat string
 
 	ShutdownTimeout time.Duration // bounds the drain
-	TopicsMaxAge    time.Duration // bounds how old the view of the broker's topics may be
+	TopicsRefresh   time.Duration // between two looks at the broker's topics
+	TopicsMaxAge    time.Duration // how long the view serves while the broker cannot be reached
 
+	NodeID              int // of the broker behind; -1: not said
 	Shards              int // partitions of __consumer_offsets
 	MaxRequestBytes     int
 	MaxIdle             time.Duration

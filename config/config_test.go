@@ -42,11 +42,11 @@ func TestPrecedence(t *testing.T) {
 
 func TestBrokersOwnFile(t *testing.T) {
 	c := load(t, Sources{Properties: "testdata/broker.properties"})
-	if c.NumPartitions != 3 || c.Group.InitialRebalanceDelay != 0 || c.Group.Retention != time.Hour || c.Group.MaxSize != 11 {
+	if c.NumPartitions != 3 || c.NodeID != 1 || c.Group.InitialRebalanceDelay != 0 || c.Group.Retention != time.Hour || c.Group.MaxSize != 11 {
 		t.Errorf("not read: %+v", c)
 	}
 	want := "advertised.listeners controller.quorum.bootstrap.servers inter.broker.protocol.version " +
-		"listener.name.internal.ssl.keystore.location listeners log.dirs node.id process.roles"
+		"listener.name.internal.ssl.keystore.location listeners log.dirs process.roles"
 	if got := strings.Join(c.Ignored, " "); got != want {
 		t.Errorf("ignored %s, want %s", got, want)
 	}
