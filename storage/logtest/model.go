@@ -1,6 +1,7 @@
 package logtest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 type model struct {
 	recs []storage.Located
 	end  storage.Offset
+	// cleaned are records that were cleaned away, which a crash may undo.
+	cleaned []storage.Located
 	// settled is up to where it is known to be durable, steps where the steps after that end.
 	settled storage.Offset
 	steps   []storage.Offset
@@ -30,8 +33,16 @@ func (m *model) append(recs []storage.Record) {
 
 func (m *model) durable() { m.settled, m.steps = m.end, nil }
 
-// cut is the crash: the log ends at the end of a step.
-func (m *model) cut(end storage.Offset) {
+// cut is the crash: the log ends at the end of a step, and may have records
+// again that had been cleaned away.
+func (m *model) cut(end storage.Offset, back func(storage.Located) bool) {
+	for _, r := range m.cleaned {
+		if back(r) {
+			m.recs = append(m.recs, r)
+		}
+	}
+	m.cleaned = nil
+	slices.SortFunc(m.recs, func(a, b storage.Located) int { return cmp.Compare(a.Offset, b.Offset) })
 	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool { return r.Offset >= end })
 	m.end = end
 	m.durable()
@@ -48,7 +59,11 @@ func (m *model) latest() map[string]storage.Located {
 func (m *model) clean(now time.Time) {
 	latest := m.latest()
 	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool {
-		return latest[string(r.Key)].Offset != r.Offset || r.Value == nil && r.Time.Before(now.Add(-Retention))
+		gone := latest[string(r.Key)].Offset != r.Offset || r.Value == nil && r.Time.Before(now.Add(-Retention))
+		if gone {
+			m.cleaned = append(m.cleaned, r)
+		}
+		return gone
 	})
 }
 
@@ -239,5 +254,10 @@ func (r *run) crashed(t *rapid.T, acked storage.Offset) {
 	if !whole || end < acked {
 		t.Fatalf("after the crash the log ends at %d: acknowledged up to %d, steps end at %v", end, acked, r.model.steps)
 	}
-	r.model.cut(end)
+	there := map[storage.Offset]bool{}
+	if err := r.log.Read(0, func(off storage.Offset, _ storage.Record) error { there[off] = true; return nil }); err != nil {
+		t.Fatalf("read after the crash: %v", err)
+	}
+	r.model.cut(end, func(rec storage.Located) bool { return there[rec.Offset] })
+	expectRead(t, r.log, 0, r.model.read(0)...)
 }

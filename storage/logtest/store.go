@@ -25,7 +25,8 @@ type Store struct {
 	// Fold brings the shard's key table up to date, where there is one; nil if not.
 	Fold func(storage.ShardID)
 	// Clean compacts the shard's durable log, as if it was the time given: what is
-	// left is the last record of each key, without tombstones older than Retention.
+	// left is the last record of each key, without tombstones older than
+	// Retention. A crash may undo it.
 	Clean func(shard storage.ShardID, now time.Time)
 	// Reopen closes the backend and opens it again on the same data; nil if what
 	// it holds ends with it.

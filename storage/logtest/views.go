@@ -77,8 +77,8 @@ func expectRead(t TB, log storage.Log, from storage.Offset, want ...string) {
 }
 
 // eachView runs a check now, after a fold and after a reopening: none of them
-// may change what is seen.
-func eachView(t *testing.T, s *Store, id storage.ShardID, check func(storage.Log)) {
+// may change what is seen. It returns the store after that.
+func eachView(t *testing.T, s *Store, id storage.ShardID, check func(storage.Log)) *Store {
 	log, _ := open(t, s, id)
 	check(log)
 	if s.Fold != nil {
@@ -88,9 +88,11 @@ func eachView(t *testing.T, s *Store, id storage.ShardID, check func(storage.Log
 	log, _ = open(t, s, id)
 	check(log)
 	if s.Reopen != nil {
-		log, _ = open(t, s.Reopen(), id)
+		s = s.Reopen()
+		log, _ = open(t, s, id)
 		check(log)
 	}
+	return s
 }
 
 func testLoad(t *testing.T, f Factory) {
@@ -164,7 +166,7 @@ func testTombstones(t *testing.T, f Factory) {
 		expectEntities(t, log, "a:")
 	}
 	check(log)
-	eachView(t, s, 0, check)
+	s = eachView(t, s, 0, check)
 	log, d = open(t, s, 0)
 	s.Clean(0, epoch.Add(Retention)) // just not too old
 	check(log)
@@ -199,7 +201,7 @@ func testOrphans(t *testing.T, f Factory) {
 		expectEntities(t, log)
 		expectLoad(t, log, "")
 	}
-	eachView(t, s, 0, check)
+	s = eachView(t, s, 0, check)
 	log, _ = open(t, s, 0)
 	s.Clean(0, epoch)
 	check(log)

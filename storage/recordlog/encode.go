@@ -28,6 +28,9 @@ func (b *Builder) Reset(base int64) {
 func (b *Builder) Len() int   { return len(b.buf) }
 func (b *Builder) Count() int { return int(b.h.Count) }
 
+// Base is the offset of the first record.
+func (b *Builder) Base() int64 { return b.h.BaseOffset }
+
 // Cap is the memory that the builder holds.
 func (b *Builder) Cap() int { return cap(b.buf) }
 

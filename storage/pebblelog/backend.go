@@ -1,0 +1,237 @@
+package pebblelog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/kcoord/kcoord/storage"
+)
+
+// Backend holds the logs of all shards in one pebble database.
+type Backend struct {
+	dir   string
+	index storage.Index
+	opts  Options
+	db    *pebble.DB
+	lock  io.Closer
+
+	committer queue[*shard] // shards with a pending set
+	notifier  queue[note]   // what is durable and not yet told
+	folder    queue[*shard] // shards whose tail is long
+	cleaner   queue[*shard] // shards with much that is superseded
+	tails     atomic.Int64  // bytes of all shards' logs that are not folded
+
+	commits, folds, cleanings sync.WaitGroup // one goroutine each
+	notifies                  sync.WaitGroup
+
+	failOnce sync.Once
+	failure  atomic.Pointer[error]
+	wedged   atomic.Bool // pebble panicked with a lock held: it cannot be closed
+	stopping atomic.Bool // Close has begun: cleaning can wait
+	closing  atomic.Bool // from here on errors are Close's to return
+
+	mu     sync.Mutex
+	shards map[storage.ShardID]*shard
+	closed bool
+	users  sync.WaitGroup // calls that use db
+}
+
+var _ storage.Backend = (*Backend)(nil)
+
+// Open opens the data folder, which is made if it is not there. It fails with
+// ErrLocked if another process has it, and with ErrFormat if it is not one of ours.
+func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
+	opts.setDefaults()
+	lock, err := claim(opts.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{dir: dir, index: index, opts: opts, lock: lock, shards: map[storage.ShardID]*shard{}}
+	b.closing.Store(true) // Open's errors are returned too
+	if b.db, err = pebble.Open(opts.FS.PathJoin(dir, dbFolder), b.pebbleOptions()); err != nil {
+		return nil, errors.Join(fmt.Errorf("storage: open the database in %s: %w: %s", dir, err, advice(err)), lock.Close())
+	}
+	b.closing.Store(false)
+	b.committer.init(b.failedWith)
+	b.notifier.init(b.failedWith)
+	b.folder.init(b.failedWith)
+	b.cleaner.init(b.failedWith)
+	b.commits.Go(b.commitLoop)
+	b.notifies.Go(b.notifyLoop)
+	b.folds.Go(b.foldLoop)
+	b.cleanings.Go(b.cleanLoop)
+	return b, nil
+}
+
+func (b *Backend) pebbleOptions() *pebble.Options {
+	events := b.events()
+	watch := watchFS{b.opts.FS, func(err error) {
+		if !b.closing.Load() {
+			b.fail(err)
+		}
+	}}
+	o := &pebble.Options{
+		FS:                 watch,
+		FormatMajorVersion: pebble.FormatTableFormatV6, // pinned: it decides which releases can read the folder
+		CacheSize:          b.opts.CacheBytes,
+		MemTableSize:       b.opts.MemTableBytes,
+		// Two memtables may wait for their flush before writes do.
+		MemTableStopWritesThreshold: 3,
+		// L0 is read by every Load: keep it low.
+		L0CompactionThreshold: 4,
+		Logger:                logger{b},
+		EventListener:         events,
+	}
+	// Values compress well (group ids, topic names), and rarely earn more than the fastest.
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
+		return pebble.UniformDBCompressionSettings(sstable.FastestCompression)
+	})
+	return o
+}
+
+// enter registers a use of the database that Close waits for.
+func (b *Backend) enter() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.users.Add(1)
+	return true
+}
+
+func (b *Backend) allShards() []*shard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make([]*shard, 0, len(b.shards))
+	for _, s := range b.shards {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(x, y *shard) int { return int(x.id) - int(y.id) })
+	return all
+}
+
+// shard is the state of a shard, made at its first opening.
+func (b *Backend) shard(id storage.ShardID) *shard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.shards[id]
+	if s == nil {
+		s = newShard(b, id)
+		b.shards[id] = s
+	}
+	return s
+}
+
+// Open implements storage.Backend. It waits until what the shard's earlier Log
+// has appended is durable and told, and folds what a crash left unfolded.
+func (b *Backend) Open(id storage.ShardID, durable func(storage.Offset, error)) (storage.Log, error) {
+	if id < 0 || id > maxShard {
+		return nil, fmt.Errorf("open shard %d: ids are 0 to %d", id, maxShard)
+	}
+	if !b.enter() {
+		return nil, fmt.Errorf("open shard %d: %w", id, storage.ErrClosed)
+	}
+	defer b.users.Done()
+	s := b.shard(id)
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if err := s.fence(); err != nil {
+		return nil, fmt.Errorf("open shard %d: %w", id, err)
+	}
+	if err := s.load(); err != nil {
+		return nil, fmt.Errorf("open shard %d: %w", id, err)
+	}
+	log := &Log{shard: s, durable: durable}
+	s.mu.Lock()
+	s.log = log
+	s.mu.Unlock()
+	return log, nil
+}
+
+const maxShard = 1<<16 - 1
+
+// Close implements storage.Backend. It also folds every tail, so that the next
+// Open has nothing to catch up on.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	b.mu.Unlock()
+	b.stopping.Store(true)
+	shards := b.allShards()
+	for _, s := range shards {
+		s.mu.Lock()
+		s.log = nil // no Append from here on
+		s.mu.Unlock()
+	}
+	b.committer.close()
+	b.commits.Wait()
+	b.notifier.close()
+	b.notifies.Wait()
+	b.folder.close()
+	b.folds.Wait()
+	b.cleaner.close()
+	b.cleanings.Wait()
+	b.users.Wait()
+	err := b.settle(shards)
+	b.closing.Store(true)
+	if !b.wedged.Load() {
+		err = errors.Join(err, b.db.Close())
+	}
+	if err = errors.Join(err, b.lock.Close()); err != nil {
+		return fmt.Errorf("close %s: %w", b.dir, err)
+	}
+	return nil
+}
+
+// settle folds all tails and empties pebble's WAL.
+func (b *Backend) settle(shards []*shard) error {
+	for _, s := range shards {
+		if err := b.failedWith(); err != nil {
+			return err
+		}
+		if err := s.fold(); err != nil {
+			return err
+		}
+	}
+	if err := b.failedWith(); err != nil {
+		return err
+	}
+	return b.db.Flush()
+}
+
+// write applies a batch. Pebble panics, its mutex held, when its WAL has failed
+// before: after a failure that is what must happen, anything else is a bug.
+func (b *Backend) write(batch *pebble.Batch, sync bool) (err error) {
+	if err := b.failedWith(); err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if err = b.failedWith(); err == nil {
+				panic(r)
+			}
+			b.wedged.Store(true)
+		}
+	}()
+	if sync {
+		if err := b.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+			return err
+		}
+		err = batch.SyncWait()
+	} else {
+		err = b.db.Apply(batch, pebble.NoSync)
+	}
+	return errors.Join(err, b.failedWith())
+}

@@ -1,0 +1,156 @@
+package pebblelog
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/recordlog"
+)
+
+// set is what the committer has taken from a shard for one commit.
+type set struct {
+	shard *shard
+	log   *Log
+	batch *recordlog.Builder
+	full  []*recordlog.Builder
+	end   storage.Offset
+	size  int64
+}
+
+// note is an end that a Log has yet to be told.
+type note struct {
+	log *Log
+	end storage.Offset
+}
+
+// commitLoop takes the sets of all shards, writes and syncs them together, and
+// hands what is durable to the notifier. What is appended meanwhile is the next
+// commit's: the busier the disk, the larger the sets.
+//
+// It owns the pebble batch and the slices, and reuses them.
+func (b *Backend) commitLoop() {
+	batch := b.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(4<<20))
+	defer batch.Close()
+	var shards []*shard
+	var sets []set
+	for {
+		var ok bool
+		if shards, ok = b.committer.take(shards); !ok {
+			return
+		}
+		sets = sets[:0]
+		for i, s := range shards {
+			sets = append(sets, s.takeSet())
+			shards[i] = nil
+		}
+		for i := range sets {
+			sets[i].put(batch)
+		}
+		if err := b.write(batch, true); err != nil {
+			b.fail(fmt.Errorf("commit: %w", err))
+			return
+		}
+		batch.Reset()
+		for i := range sets {
+			b.committed(&sets[i])
+			sets[i] = set{}
+		}
+		if b.tails.Load() > maxTails*b.opts.FoldTotalBytes {
+			b.foldLongest() // the folder falls behind: slow down to its speed
+		}
+	}
+}
+
+// maxTails is how far the tails may grow beyond Options.FoldTotalBytes before
+// commits wait for the folding.
+const maxTails = 4
+
+// takeSet takes the shard's set and leaves an empty one.
+func (s *shard) takeSet() set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := set{shard: s, log: s.setLog, batch: s.set, full: s.full, end: s.end}
+	s.set, s.spare, s.full = s.spare, nil, nil
+	s.set.Reset(int64(s.end))
+	s.dirty = false
+	return t
+}
+
+func (t *set) put(batch *pebble.Batch) {
+	for _, f := range t.full {
+		t.putOne(batch, f)
+	}
+	t.putOne(batch, t.batch)
+}
+
+func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder) {
+	data := b.Finish()
+	op := batch.SetDeferred(logKeySize, len(data))
+	logKey(op.Key[:0], t.shard.id, storage.Offset(b.Base()))
+	copy(op.Value, data)
+	if err := op.Finish(); err != nil {
+		panic(fmt.Sprintf("pebblelog: shard %d offset %d: %v", t.shard.id, b.Base(), err)) // only an indexed batch fails
+	}
+	t.size += int64(len(data))
+}
+
+// committed publishes that a set is durable.
+func (b *Backend) committed(t *set) {
+	s := t.shard
+	s.durable.Store(int64(t.end))
+	if t.batch.Cap() > keptSet && t.batch.Len() < keptSet/4 {
+		t.batch = new(recordlog.Builder) // it was a burst's
+	}
+	s.mu.Lock()
+	s.spare = t.batch
+	s.mu.Unlock()
+	b.notifier.add(note{t.log, t.end})
+	tail := s.tail.Add(t.size)
+	if total := b.tails.Add(t.size); tail >= b.opts.FoldBytes || total >= b.opts.FoldTotalBytes {
+		b.wantFold(s)
+	}
+}
+
+// notifyLoop tells the Logs what is durable, while the next commit is under way.
+// After a failure it tells all of them that, once, and nothing else.
+func (b *Backend) notifyLoop() {
+	var notes []note
+	for {
+		var ok bool
+		if notes, ok = b.notifier.take(notes); !ok {
+			break
+		}
+		for i, n := range notes {
+			notes[i] = note{}
+			if b.failedWith() == nil {
+				b.tell(n)
+			}
+		}
+	}
+	if err := b.failedWith(); err != nil {
+		b.tellFailure(err)
+	}
+}
+
+// tell calls one Log's durable. The Log is not fenced: fence waits for this.
+func (b *Backend) tell(n note) {
+	n.log.durable(n.end, nil)
+	s := n.log.shard
+	s.mu.Lock()
+	s.delivered = n.end
+	s.told.Broadcast()
+	s.mu.Unlock()
+}
+
+func (b *Backend) tellFailure(err error) {
+	for _, s := range b.allShards() {
+		s.mu.Lock()
+		log := s.log
+		s.mu.Unlock()
+		if log != nil {
+			log.durable(0, err)
+		}
+	}
+}

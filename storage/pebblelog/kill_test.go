@@ -1,0 +1,5 @@
+package pebblelog
+
+const childEnv = "KCOORD_PEBBLELOG_CHILD"
+
+func child() {}

@@ -1,0 +1,253 @@
+package pebblelog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/recordlog"
+)
+
+// maxSet is from which size on a set's batch is closed and another begun: large
+// enough to hold what a sync's time brings, small enough to read and rewrite.
+const maxSet = 1 << 20
+
+// keptSet is the memory that an idle shard's set may keep.
+const keptSet = 64 << 10
+
+// shard is a shard's log, whichever Log it is open through.
+type shard struct {
+	b  *Backend
+	id storage.ShardID
+
+	opening sync.Mutex // held by Open
+	loaded  bool       // guarded by opening
+
+	durable atomic.Int64 // the end of the last synced set
+
+	mu        sync.Mutex
+	log       *Log // the one that is not fenced
+	end       storage.Offset
+	delivered storage.Offset // up to where a Log was told
+	told      sync.Cond      // delivered moved, or the backend failed
+	set       *recordlog.Builder
+	full      []*recordlog.Builder // batches of the set that reached maxSet, before set
+	setLog    *Log                 // who appended the set
+	spare     *recordlog.Builder   // the committer's last, for the next set
+	dirty     bool                 // in the committer's queue
+	// touched has the last offset of each entity in the tail, so that Load knows
+	// whether the key table has all of it.
+	touched     map[string]*storage.Offset
+	lastEntity  []byte // the entity of the record before, and its entry
+	lastTouched *storage.Offset
+
+	tail     atomic.Int64 // bytes that are durable and not folded
+	inFolder atomic.Bool
+	inClean  atomic.Bool
+
+	folding sync.Mutex // one fold at a time; guards meta and the write of k rows
+	meta    meta
+
+	cleaning sync.Mutex // one cleaning at a time; taken before folding
+}
+
+func newShard(b *Backend, id storage.ShardID) *shard {
+	s := &shard{b: b, id: id, set: new(recordlog.Builder), spare: new(recordlog.Builder), touched: map[string]*storage.Offset{}}
+	s.told.L = &s.mu
+	return s
+}
+
+// fence ends the earlier Log: it appends no more, and what it had appended is
+// durable and told when fence returns.
+func (s *shard) fence() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = nil
+	for s.delivered < s.end && s.b.failedWith() == nil {
+		s.told.Wait()
+	}
+	return s.b.failedWith()
+}
+
+// load finds out where the log ends and folds its tail, once.
+//
+// REQUIRES: opening held.
+func (s *shard) load() error {
+	if s.loaded {
+		return nil
+	}
+	if err := s.loadMeta(); err != nil {
+		return err
+	}
+	end, tail, err := s.findEnd()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.end, s.delivered = end, end
+	s.set.Reset(int64(end))
+	s.mu.Unlock()
+	s.durable.Store(int64(end))
+	s.tail.Store(tail)
+	s.b.tails.Add(tail)
+	if err := s.fold(); err != nil {
+		return err
+	}
+	s.loaded = true
+	return nil
+}
+
+func (s *shard) loadMeta() error {
+	value, closer, err := s.b.db.Get(shardKey(nil, spaceMeta, s.id))
+	if errors.Is(err, pebble.ErrNotFound) {
+		s.meta = meta{index: s.b.opts.IndexVersion}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.meta, err = parseMeta(value)
+	if err = errors.Join(err, closer.Close()); err != nil {
+		return err
+	}
+	if s.meta.index != s.b.opts.IndexVersion {
+		return s.refile()
+	}
+	return nil
+}
+
+// findEnd reads the log's end, and its bytes after the fold. Cleaning may have
+// removed the last batch, but never beyond the fold.
+func (s *shard) findEnd() (end storage.Offset, tail int64, err error) {
+	iter, err := s.logIter(s.meta.folded)
+	if err != nil {
+		return 0, 0, err
+	}
+	end = s.meta.folded
+	for ok := iter.First(); ok; ok = iter.Next() {
+		batch, err := parseBatch(iter)
+		if err != nil {
+			return 0, 0, errors.Join(err, iter.Close())
+		}
+		end = storage.Offset(batch.NextOffset())
+		tail += int64(len(batch.Bytes()))
+	}
+	return end, tail, errors.Join(iter.Error(), iter.Close())
+}
+
+// logIter iterates over the batches whose base offset is from or later.
+func (s *shard) logIter(from storage.Offset) (*pebble.Iterator, error) {
+	return s.b.db.NewIter(&pebble.IterOptions{
+		LowerBound: logKey(nil, s.id, from),
+		UpperBound: after(shardKey(nil, spaceLog, s.id)),
+	})
+}
+
+// parseBatch reads the batch that the iterator is at. It is valid until the iterator moves.
+func parseBatch(iter *pebble.Iterator) (recordlog.Batch, error) {
+	value, err := iter.ValueAndErr()
+	if err != nil {
+		return recordlog.Batch{}, err
+	}
+	base := baseOf(iter.Key())
+	batch, err := recordlog.Parse(value, int64(base))
+	if err != nil {
+		return batch, fmt.Errorf("log at offset %d: %w", base, err)
+	}
+	if batch.BaseOffset != int64(base) {
+		return batch, fmt.Errorf("%w: log at offset %d: the batch says %d", storage.ErrCorrupt, base, batch.BaseOffset)
+	}
+	return batch, nil
+}
+
+// Log is one shard's log until the shard is opened again.
+type Log struct {
+	shard   *shard
+	durable func(storage.Offset, error)
+}
+
+// usable says why the log cannot be used, if so.
+//
+// REQUIRES: shard.mu held.
+func (l *Log) usable(what string) error {
+	if err := l.shard.b.failedWith(); err != nil {
+		return fmt.Errorf("%s shard %d: %w", what, l.shard.id, err)
+	}
+	if l.shard.log != l {
+		return fmt.Errorf("%s shard %d: %w", what, l.shard.id, storage.ErrClosed)
+	}
+	return nil
+}
+
+// End implements storage.Log.
+func (l *Log) End() storage.Offset {
+	l.shard.mu.Lock()
+	defer l.shard.mu.Unlock()
+	return l.shard.end
+}
+
+// Append implements storage.Log: it encodes the records into the shard's set,
+// which the committer takes when the sync under way has ended.
+func (l *Log) Append(recs []storage.Record) error {
+	s := l.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := l.usable("append to"); err != nil {
+		return err
+	}
+	if len(recs) == 0 {
+		return nil
+	}
+	if s.set.Len() >= maxSet {
+		s.full = append(s.full, s.set)
+		s.set = new(recordlog.Builder)
+		s.set.Reset(int64(s.end))
+	}
+	for i := range recs {
+		r := &recs[i]
+		s.set.Append(r.Key, r.Value, r.Time.UnixMilli())
+		s.touch(r.Key)
+		s.end++
+	}
+	s.setLog = l
+	if !s.dirty {
+		s.dirty = true
+		s.b.committer.add(s)
+	}
+	return nil
+}
+
+// touch notes the entity of the record at end. Records of one step are mostly
+// of one entity, which is then looked up once.
+func (s *shard) touch(key []byte) {
+	entity, class := s.b.index(key)
+	if class == storage.Orphan {
+		return
+	}
+	if s.lastTouched == nil || !bytes.Equal(entity, s.lastEntity) {
+		at := s.touched[string(entity)]
+		if at == nil {
+			at = new(storage.Offset)
+			s.touched[string(entity)] = at
+		}
+		s.lastEntity, s.lastTouched = append(s.lastEntity[:0], entity...), at
+	}
+	*s.lastTouched = s.end
+}
+
+// untouch forgets the entities that the fold up to an offset has completed.
+func (s *shard) untouch(folded storage.Offset) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for entity, at := range s.touched {
+		if *at < folded {
+			delete(s.touched, entity)
+		}
+	}
+	s.lastTouched = nil
+}

@@ -1,0 +1,228 @@
+package pebblelog
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/kcoord/kcoord/storage"
+)
+
+// use checks that the log may be used and registers a use of the database, of
+// which done tells the end.
+func (l *Log) use(what string) (done func(), err error) {
+	s := l.shard
+	s.mu.Lock()
+	err = l.usable(what)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if !s.b.enter() {
+		return nil, fmt.Errorf("%s shard %d: %w", what, s.id, storage.ErrClosed)
+	}
+	return s.b.users.Done, nil
+}
+
+// Load implements storage.Log. If the entity is in the tail, the tail is folded
+// first: that is bounded, and rare since who loads has not had it for a while.
+func (l *Log) Load(entity []byte, visit func(storage.Offset, storage.Record) error) error {
+	done, err := l.use("load from")
+	if err != nil {
+		return err
+	}
+	defer done()
+	s := l.shard
+	s.mu.Lock()
+	_, inTail := s.touched[string(entity)]
+	s.mu.Unlock()
+	if inTail {
+		if err := s.fold(); err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+	}
+	return s.rows(entity, func(_ storage.Class, key []byte, r row) error {
+		if r.value == nil {
+			return nil
+		}
+		return visit(storage.Offset(r.offset), r.record(key))
+	})
+}
+
+// rows visits the rows of an entity, headers first, tombstones included.
+func (s *shard) rows(entity []byte, visit func(storage.Class, []byte, row) error) error {
+	var low, high [128]byte
+	prefix := append(entityKey(low[:0], s.id, regionHeads, entity), tagHeader)
+	iter, err := s.b.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(append(high[:0], prefix...))})
+	if err != nil {
+		return fmt.Errorf("read shard %d: %w", s.id, err)
+	}
+	defer iter.Close()
+	if err := s.rowsOf(iter, storage.Header, len(prefix), visit); err != nil {
+		return err
+	}
+	prefix = entityKey(nil, s.id, regionBodies, entity)
+	iter.SetBounds(prefix, after(bytes.Clone(prefix)))
+	return s.rowsOf(iter, storage.Body, len(prefix), visit)
+}
+
+func (s *shard) rowsOf(iter *pebble.Iterator, class storage.Class, prefix int, visit func(storage.Class, []byte, row) error) error {
+	for ok := iter.First(); ok; ok = iter.Next() {
+		r, err := s.rowAt(iter)
+		if err != nil {
+			return err
+		}
+		if err := visit(class, iter.Key()[prefix:], r); err != nil {
+			return err
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return fmt.Errorf("read shard %d: %w", s.id, err)
+	}
+	return nil
+}
+
+func (s *shard) rowAt(iter *pebble.Iterator) (row, error) {
+	value, err := iter.ValueAndErr()
+	if err != nil {
+		return row{}, fmt.Errorf("read shard %d: %w", s.id, err)
+	}
+	r, err := parseRow(value)
+	if err != nil {
+		return row{}, fmt.Errorf("read shard %d: key %x: %w", s.id, iter.Key(), err)
+	}
+	return r, nil
+}
+
+// Entities implements storage.Log: one scan of the markers and headers, which
+// lie together, whatever number of bodies there is.
+func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) error) error {
+	done, err := l.use("list the entities of")
+	if err != nil {
+		return err
+	}
+	defer done()
+	s := l.shard
+	if err := s.fold(); err != nil {
+		return fmt.Errorf("list the entities: %w", err)
+	}
+	heads := regionKey(nil, s.id, regionHeads)
+	iter, err := s.b.db.NewIter(&pebble.IterOptions{LowerBound: heads, UpperBound: after(bytes.Clone(heads))})
+	if err != nil {
+		return fmt.Errorf("list the entities of shard %d: %w", s.id, err)
+	}
+	defer iter.Close()
+	e := entityScan{shard: s, visit: visit}
+	for ok := iter.First(); ok; ok = iter.Next() {
+		if err := e.row(iter); err != nil {
+			return err
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return fmt.Errorf("list the entities of shard %d: %w", s.id, err)
+	}
+	return e.flush()
+}
+
+// entityScan gathers an entity's headers. They follow its marker; headers
+// without a marker are tombstones.
+type entityScan struct {
+	shard   *shard
+	visit   func([]byte, []storage.Located) error
+	entity  []byte // of the marker last seen
+	open    bool   // it has not been visited yet
+	headers []storage.Located
+	bytes   []byte // what headers point to
+	scratch []byte
+}
+
+func (e *entityScan) row(iter *pebble.Iterator) error {
+	entity, key, marker, err := splitRow(iter.Key(), e.scratch[:0])
+	if err != nil {
+		return fmt.Errorf("list the entities of shard %d: %w", e.shard.id, err)
+	}
+	e.scratch = entity
+	if marker {
+		if err := e.flush(); err != nil {
+			return err
+		}
+		e.entity, e.open = append(e.entity[:0], entity...), true
+		return nil
+	}
+	r, err := e.shard.rowAt(iter)
+	if err != nil {
+		return err
+	}
+	if r.value == nil {
+		return nil
+	}
+	if !e.open || !bytes.Equal(e.entity, entity) {
+		panic(fmt.Sprintf("pebblelog: shard %d: the header at offset %d belongs to an entity without a marker", e.shard.id, r.offset))
+	}
+	// Growing moves the bytes, but what points to the old ones still may.
+	start := len(e.bytes)
+	e.bytes = append(append(e.bytes, key...), r.value...)
+	mid, end := start+len(key), len(e.bytes)
+	r.value = e.bytes[mid:end:end]
+	e.headers = append(e.headers, storage.Located{Offset: storage.Offset(r.offset), Record: r.record(e.bytes[start:mid:mid])})
+	return nil
+}
+
+// flush visits the entity whose headers are complete.
+func (e *entityScan) flush() error {
+	if !e.open {
+		return nil
+	}
+	e.open = false
+	err := e.visit(e.entity, e.headers)
+	e.headers, e.bytes = e.headers[:0], e.bytes[:0]
+	return err
+}
+
+// Read implements storage.Log. Pebble's iterator is a snapshot: folding and
+// cleaning go on beside it.
+func (l *Log) Read(from storage.Offset, visit func(storage.Offset, storage.Record) error) error {
+	done, err := l.use("read")
+	if err != nil {
+		return err
+	}
+	defer done()
+	s := l.shard
+	to := storage.Offset(s.durable.Load()) // what is visible beyond may not be synced
+	iter, err := s.logIter(0)
+	if err != nil {
+		return fmt.Errorf("read shard %d: %w", s.id, err)
+	}
+	defer iter.Close()
+	ok := iter.SeekLT(logKey(nil, s.id, from+1)) // the batch that from is in
+	if !ok {
+		ok = iter.First()
+	}
+	for ; ok; ok = iter.Next() {
+		if baseOf(iter.Key()) >= to {
+			break
+		}
+		batch, err := parseBatch(iter)
+		if err != nil {
+			return fmt.Errorf("read shard %d: %w", s.id, err)
+		}
+		it := batch.Iter()
+		for it.Next() {
+			r := row{it.Record.Offset, it.Record.Timestamp, it.Record.Value}
+			if storage.Offset(r.offset) < from {
+				continue
+			}
+			if err := visit(storage.Offset(r.offset), r.record(it.Record.Key)); err != nil {
+				return err
+			}
+		}
+		if err := it.Err(); err != nil {
+			return fmt.Errorf("read shard %d: %w", s.id, err)
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return fmt.Errorf("read shard %d: %w", s.id, err)
+	}
+	return nil
+}
