@@ -34,17 +34,18 @@ func (m *Machine) commit(now time.Time, e *entry, r Commit, out *output) *kmsg.O
 			if p.Metadata != nil {
 				metadata = *p.Metadata
 			}
-			if m.metadataTooLarge(metadata) || tooLong(t.Topic) {
+			if m.metadataTooLarge(metadata) || tooLong(metadata) || tooLong(t.Topic) {
 				resp.Topics[i].Partitions[j].ErrorCode = offsetMetadataTooLarge
 				continue
 			}
-			out.Record(state.Record{
-				Kind: state.KindOffset, Group: e.id, Topic: t.Topic, Partition: p.Partition,
-				Offset: state.Offset{
-					Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: metadata,
-					Committed: now, Expires: expires, TopicID: t.TopicID,
-				},
-			})
+			o := state.Offset{
+				Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: metadata,
+				Committed: now, Expires: expires, TopicID: t.TopicID,
+			}
+			if !expires.IsZero() { // the one value version with an expiry time has neither
+				o.LeaderEpoch, o.TopicID = -1, [16]byte{}
+			}
+			out.Record(state.Record{Kind: state.KindOffset, Group: e.id, Topic: t.Topic, Partition: p.Partition, Offset: o})
 		}
 	}
 	if n = len(out.Records) - n; n > 0 {

@@ -1,0 +1,284 @@
+package group
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/coordinator/machine"
+	"github.com/kcoord/kcoord/storage"
+)
+
+// epoch is when the scripts begin.
+var epoch = time.UnixMilli(1_700_000_000_000).UTC()
+
+// counting is a source of randomness for member ids that sort in the order of their making.
+type counting struct{ n uint64 }
+
+func (c *counting) Read(p []byte) (int, error) {
+	c.n++
+	clear(p)
+	binary.BigEndian.PutUint64(p[len(p)-8:], c.n)
+	return len(p), nil
+}
+
+// harness is the runner in small: it loads what a machine needs, applies what it
+// decides, and keeps the records in a slice, of which all are durable at once.
+type harness struct {
+	cfg  Config
+	m    *Machine
+	now  time.Time
+	log  []state.Record
+	rand counting
+	out  output
+
+	token   machine.Token
+	waiting map[machine.Token]string // request names
+	ids     map[string]string        // member id → name
+	seen    func(name string, resp Response)
+	text    strings.Builder
+	loads   int
+	bad     func(format string, args ...any)
+}
+
+func newHarness(bad func(string, ...any)) *harness {
+	return &harness{
+		cfg: Config{
+			MinSessionTimeout: 500 * time.Millisecond, MaxSessionTimeout: 30 * time.Minute, MaxSize: 20,
+			MetadataMaxChars: 4096, Retention: 7 * 24 * time.Hour, RetentionCheckInterval: 10 * time.Minute,
+		},
+		now: epoch, waiting: map[machine.Token]string{}, ids: map[string]string{}, bad: bad,
+	}
+}
+
+// open starts a machine on the log, the first or one after a crash.
+func (h *harness) open() {
+	h.m = New(h.cfg, &h.rand)
+	clear(h.waiting)
+	var load []string
+	for _, g := range h.groups() {
+		var headers []state.Record
+		for _, l := range h.latest(g) {
+			if r := h.log[l]; r.Kind != state.KindOffset {
+				headers = append(headers, r)
+			}
+		}
+		if h.m.Known(g, headers) {
+			load = append(load, g)
+		}
+	}
+	for _, g := range load {
+		h.need(g)
+	}
+}
+
+// groups are the ids with records.
+func (h *harness) groups() []string {
+	var ids []string
+	for _, r := range h.log {
+		if !slices.Contains(ids, r.Group) && len(h.latest(r.Group)) > 0 {
+			ids = append(ids, r.Group)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func recordKey(r state.Record) string {
+	switch r.Kind {
+	case state.KindOffset:
+		return fmt.Sprintf("o/%v/%s/%d", r.LegacyKey, r.Topic, r.Partition)
+	case state.KindGroup:
+		return "g"
+	}
+	return "k/" + string(r.Key)
+}
+
+// latest are the places in the log of a group's latest records, without tombstones.
+func (h *harness) latest(id string) []int {
+	last := map[string]int{}
+	for i, r := range h.log {
+		if r.Group == id {
+			last[recordKey(r)] = i
+		}
+	}
+	var at []int
+	for _, i := range last {
+		if !h.log[i].Tombstone {
+			at = append(at, i)
+		}
+	}
+	slices.Sort(at)
+	return at
+}
+
+// need has a group in memory.
+func (h *harness) need(id string) {
+	if h.m.Has(id) {
+		return
+	}
+	h.loads++
+	for _, i := range h.latest(id) {
+		h.m.Apply(storage.Offset(i), h.log[i])
+	}
+	h.step(func() { h.m.Loaded(h.now, id, &h.out) })
+	if !h.m.Has(id) {
+		h.bad("group %q is loaded and not there", id)
+	}
+}
+
+// do sends a request.
+func (h *harness) do(name string, req Request) {
+	if id, one := h.m.Touches(req); one {
+		h.need(id)
+	}
+	h.token++
+	tok := h.token
+	h.waiting[tok] = name
+	h.step(func() { h.m.Handle(h.now, machine.Input[Request]{Token: tok, Req: req}, &h.out) })
+	if _, parked := h.waiting[tok]; parked {
+		h.printf("%s: parked\n", name)
+	}
+}
+
+// step runs a step of the machine, which must leave the hard state alone, then
+// applies its records and prints all that came of it.
+func (h *harness) step(run func()) {
+	before := h.dump(h.m)
+	run()
+	if after := h.dump(h.m); after != before {
+		h.bad("a step changed the hard state:\n%s\nwas:\n%s", after, before)
+	}
+	for _, r := range h.out.Records {
+		h.printf("  %s\n", h.record(r))
+		h.apply(r)
+	}
+	for _, r := range h.out.Replies { // names first: others' answers tell of them
+		if j, is := r.Resp.(*kmsg.JoinGroupResponse); is && (j.ErrorCode == none || j.ErrorCode == memberIDRequired) {
+			h.name(j.MemberID, h.waiting[r.Token])
+		}
+	}
+	for _, r := range h.out.Replies {
+		name, waits := h.waiting[r.Token]
+		if !waits {
+			h.bad("request %d is answered twice or never was: %v", r.Token, r.Resp)
+		}
+		delete(h.waiting, r.Token)
+		if h.seen != nil {
+			h.seen(name, r.Resp)
+		}
+		h.printf("%s: %s\n", name, h.answer(r.Resp))
+	}
+	h.out.Reset()
+	h.m.Evict(storage.Offset(len(h.log)))
+}
+
+func (h *harness) apply(r state.Record) {
+	h.log = append(h.log, r)
+	h.m.Apply(storage.Offset(len(h.log)-1), r)
+}
+
+func (h *harness) dump(m *Machine) string {
+	var b strings.Builder
+	m.hard.Dump(&b)
+	return b.String()
+}
+
+// advance lets time pass and fires what is due.
+func (h *harness) advance(d time.Duration) {
+	for end := h.now.Add(d); ; {
+		at, any := h.m.NextTimer()
+		if !any || at.After(end) {
+			h.now = end
+			return
+		}
+		h.now = later(h.now, at)
+		h.fire()
+	}
+}
+
+// fire fires one timer that is due.
+func (h *harness) fire() {
+	if id, one := h.m.Due(); one {
+		h.need(id)
+	}
+	from := h.text.Len()
+	h.step(func() { h.m.Fire(h.now, &h.out) })
+	if h.text.Len() > from {
+		said := h.text.String()
+		h.text.Reset()
+		h.printf("%s%v:\n%s", said[:from], h.now.Sub(epoch), said[from:])
+	}
+}
+
+// quiet fires what is due now: it must come to an end.
+func (h *harness) quiet() {
+	for n := 0; ; n++ {
+		if at, any := h.m.NextTimer(); !any || at.After(h.now) {
+			return
+		}
+		if n > 10_000 {
+			h.bad("the timers of one moment do not end")
+			return
+		}
+		h.fire()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func (h *harness) printf(format string, args ...any) { fmt.Fprintf(&h.text, format, args...) }
+
+// said takes what was printed.
+func (h *harness) said() string {
+	defer h.text.Reset()
+	return h.text.String()
+}
+
+// name is the name of a member id, and gives it one if it has none.
+func (h *harness) name(id, wish string) string {
+	if id == "" {
+		return `""`
+	}
+	if n, ok := h.ids[id]; ok {
+		return n
+	}
+	if wish == "" {
+		return id
+	}
+	for _, n := range h.ids {
+		if n == wish {
+			return h.name(id, wish+"'")
+		}
+	}
+	h.ids[id] = wish
+	return wish
+}
+
+// id is the member id of a name, or the name itself.
+func (h *harness) id(name string) string {
+	for id, n := range h.ids {
+		if n == name {
+			return id
+		}
+	}
+	return name
+}
+
+func code(c int16) string {
+	if c == 0 {
+		return "NONE"
+	}
+	return kerr.TypedErrorForCode(c).Message
+}
