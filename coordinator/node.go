@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"crypto/rand"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,9 +37,19 @@ type Node struct {
 	done   sync.WaitGroup
 }
 
+// residentOffsets bounds, over all shards, the offsets in memory of groups that
+// nobody is in: some 100 MB.
+const residentOffsets = 400_000
+
 // Open starts a node. Its shards open in the background, each at once when a
 // request comes for it.
-func Open(o Options) *Node {
+func Open(o Options) (*Node, error) {
+	if o.Shards <= 0 {
+		return nil, fmt.Errorf("coordinator: %d shards: offsets.topic.num.partitions must be at least 1", o.Shards)
+	}
+	if o.Group.ResidentOffsets == 0 {
+		o.Group.ResidentOffsets = max(residentOffsets/o.Shards, 1000)
+	}
 	n := &Node{o: o, clock: newClock(o.Shards), stop: make(chan struct{}), shards: make([]*groupShard, o.Shards)}
 	n.bad.log = o.Log
 	n.codec = &state.Codec{Unreadable: n.bad.add}
@@ -66,7 +77,7 @@ func Open(o Options) *Node {
 		}
 	})
 	n.done.Go(func() { n.clock.run(n.stop, func(i int) { n.shards[i].Fire() }) })
-	return n
+	return n, nil
 }
 
 // Group asks the shard of a request's group. reply is called exactly once, maybe

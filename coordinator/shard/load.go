@@ -37,7 +37,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	if err != nil {
 		return nil, s.unreadable(fmt.Errorf("listing what is stored: %w", err))
 	}
-	s.m, s.log, s.durable, s.due = m, log, log.End(), time.Time{}
+	s.m, s.log, s.durable = m, log, log.End()
 	var out []letter[Resp, Eff]
 	for _, entity := range load {
 		if s.m == nil {
@@ -50,7 +50,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	if s.m == nil {
 		return out, ErrLost
 	}
-	s.retime()
+	s.tell(s.m.NextTimer())
 	return out, nil
 }
 
@@ -88,5 +88,8 @@ func (s *Shard[Req, Rec, Resp, Eff]) need(now time.Time, entity string) ([]lette
 func (s *Shard[Req, Rec, Resp, Eff]) unreadable(err error) error {
 	err = fmt.Errorf("shard %d: %w", s.o.ID, err)
 	s.o.Failed(err)
+	if s.m == nil {
+		s.tell(s.now().Add(reopenAfter), true)
+	}
 	return fmt.Errorf("%w: %w", ErrLoading, err)
 }

@@ -131,8 +131,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) Fire() {
 		out = append(append(out, one), rest...)
 	}
 	if s.m != nil {
-		s.due = time.Time{}
-		s.retime()
+		s.tell(s.m.NextTimer())
 	}
 	s.mu.Unlock()
 	s.deliver(out)
@@ -268,6 +267,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) drop() []letter[Resp, Eff] {
 	clear(s.parked)
 	s.m, s.log = nil, nil
 	s.epoch++
+	s.tell(s.now().Add(reopenAfter), !s.closed)
 	return out
 }
 
@@ -292,15 +292,21 @@ func (s *Shard[Req, Rec, Resp, Eff]) send(l letter[Resp, Eff]) {
 
 // retime tells Timer when the next Fire is due, if that has changed.
 func (s *Shard[Req, Rec, Resp, Eff]) retime() {
-	at, any := s.m.NextTimer()
+	if at, any := s.m.NextTimer(); any && !at.Equal(s.due) || !any && !s.due.IsZero() {
+		s.tell(at, any)
+	}
+}
+
+func (s *Shard[Req, Rec, Resp, Eff]) tell(at time.Time, any bool) {
 	if !any {
 		at = time.Time{}
-	}
-	if at.Equal(s.due) {
-		return
 	}
 	s.due = at
 	if s.o.Timer != nil {
 		s.o.Timer(at)
 	}
 }
+
+// reopenAfter is how long a shard that failed waits for a request before its
+// timers open it again.
+const reopenAfter = time.Second

@@ -71,8 +71,6 @@ func (b *Backend) start() {
 // Open implements storage.Backend. What the shard's earlier Log has not made
 // durable becomes so, held back or not.
 func (b *Backend) Open(id storage.ShardID, durable func(storage.Offset, error)) (storage.Log, error) {
-	b.delivering.Lock() // no callback of the earlier Log is running or will
-	defer b.delivering.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
