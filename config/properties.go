@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -32,8 +33,8 @@ func readProperties(file string) ([]Setting, error) {
 }
 
 func cannotRead(file string, err error) error {
-	if pe, ok := err.(*os.PathError); ok {
-		err = pe.Err
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err // file is said already
 	}
 	return fmt.Errorf("config: cannot read %s: %w", file, err)
 }

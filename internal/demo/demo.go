@@ -16,7 +16,7 @@ const (
 	group      = "billing"
 	topic      = "orders"
 	partitions = 6
-	batchBytes = 1 << 10 // small, so that members take turns between their partitions
+	batchBytes = 1 << 10          // small, so that members take turns between their partitions
 	limit      = 60 * time.Second // for all of it: then something hangs
 )
 
