@@ -1,0 +1,350 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// window is how many requests of a connection may be under way. A client that
+// sends more, or does not read its answers, stops itself there.
+const window = 128
+
+// conn is one client's connection. Its reader (serve) owns in and hands calls
+// over; its writer, which the first request starts, answers them in order; its
+// pump reads what the broker answers.
+type conn struct {
+	srv    *Server
+	nc     net.Conn
+	remote string // host:port
+	host   string // as Kafka shows it: "/127.0.0.1"
+	in     frames
+	act    atomic.Uint64
+	seen   lifesign // of Server.sweep
+
+	// The latest strings of requests, since the next ones mostly hold the same.
+	clientID, group, member string
+	instance                *string
+
+	mu        sync.Mutex
+	head      sync.Cond // the writer waits for the first call to be ready
+	turn      sync.Cond // the reader waits for its turn
+	calls     []*call   // in order of requests
+	forwarded int       // calls that the broker has not answered
+	draining  bool
+	ending    bool // nothing more comes: the writer leaves when all is answered
+	closed    error
+	done      chan struct{} // closed with it
+	writer    chan struct{} // closed when the writer has left; nil: never started
+	up        *behind       // nil: nothing was passed on so far
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{srv: s, nc: nc, remote: nc.RemoteAddr().String(), done: make(chan struct{})}
+	host, _, err := net.SplitHostPort(c.remote)
+	if err != nil {
+		host = c.remote
+	}
+	c.host = "/" + host
+	c.head.L, c.turn.L = &c.mu, &c.mu
+	return c
+}
+
+// serve reads requests until the connection ends.
+func (c *conn) serve() {
+	nc, err := secure(c.nc)
+	if err == nil {
+		c.mu.Lock()
+		c.nc = nc
+		c.mu.Unlock()
+		c.in.src, c.in.act = nc, &c.act
+		err = c.read()
+	}
+	c.finish(err)
+	c.srv.ended(c, err)
+}
+
+func (c *conn) read() error {
+	for {
+		if c.isDraining() {
+			return errDrained
+		}
+		n, err := c.in.size(c.srv.o.MaxRequestBytes)
+		if err != nil {
+			return c.readError(err, n)
+		}
+		if err := c.request(n); err != nil {
+			return c.readError(err, n)
+		}
+	}
+}
+
+// readError tells apart the ends of a connection.
+func (c *conn) readError(err error, size int) error {
+	var ne net.Error
+	switch {
+	case errors.Is(err, errNegative), errors.Is(err, errTooLarge), errors.Is(err, errMalformed),
+		errors.Is(err, errVersion), errors.Is(err, errUnknownAPI):
+		return &badRequest{err, size}
+	case errors.Is(err, errUpstream), errors.Is(err, errMismatch), errors.Is(err, errDrained):
+		return err
+	case errors.As(err, &ne) && ne.Timeout() && c.isDraining():
+		return errDrained
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		return c.closed
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errClientGone
+	}
+	return errors.Join(errClientGone, err)
+}
+
+// badRequest is a request that ends its connection.
+type badRequest struct {
+	error
+	size int
+}
+
+func (e *badRequest) Unwrap() error { return e.error }
+
+// request takes one request of n bytes.
+func (c *conn) request(n int) error {
+	var h header
+	if err := c.header(&h, n); err != nil {
+		return err
+	}
+	a := c.srv.table[h.key]
+	switch {
+	case a == nil:
+		return &refused{errUnknownAPI, h.key, h.version}
+	case h.key == 18 && h.version > a.max: // answered in a version that all know
+	case h.version < a.min || h.version > a.max:
+		return &refused{errVersion, h.key, h.version}
+	}
+	if a.own() {
+		return c.own(a, &h, n)
+	}
+	return c.pass(a, &h, n)
+}
+
+// refused says for which API and version a request was.
+type refused struct {
+	error
+	key, version int16
+}
+
+func (e *refused) Unwrap() error { return e.error }
+
+// header reads as much of a request of n bytes as its header needs.
+func (c *conn) header(h *header, n int) error {
+	if n < fixedHeader {
+		return errMalformed
+	}
+	b, err := c.in.ahead(fixedHeader)
+	if err != nil {
+		return err
+	}
+	size, err := h.parse(b)
+	if err == nil && size > n {
+		err = errMalformed
+	}
+	return err
+}
+
+// own gathers a request for us, and hands it over.
+func (c *conn) own(a *api, h *header, n int) error {
+	b, err := c.in.ahead(n)
+	if err != nil {
+		return err
+	}
+	if _, err := h.parse(b); err != nil { // again, as the buffer may have moved
+		return err
+	}
+	if h.version >= a.flexible && h.version <= a.max {
+		if whole, err := h.tags(b); err != nil || !whole {
+			return errMalformed
+		}
+	}
+	c.clientID = intern(c.clientID, h.clientID)
+	k, err := c.begin(a, h, false)
+	if err != nil {
+		return err
+	}
+	c.srv.m.request(a.key, k.version, n)
+	if err := a.handle(k, b[h.size:]); err != nil {
+		c.withdraw(k)
+		return err
+	}
+	c.in.skip(n)
+	if a.pipelined {
+		return nil
+	}
+	return c.await(k)
+}
+
+// begin gives a request its place in the order of answers, when its turn has come.
+func (c *conn) begin(a *api, h *header, passed bool) (*call, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.closed == nil && (len(c.calls) >= window || c.forwarded > 0 && !passed) {
+		c.turn.Wait()
+	}
+	if c.closed != nil {
+		return nil, c.closed
+	}
+	if c.draining && a.parks {
+		return nil, errDrained
+	}
+	k := calls.Get().(*call)
+	k.c, k.api, k.version, k.correlation, k.began, k.passed = c, a, h.version, h.correlation, time.Now(), passed
+	if passed {
+		c.forwarded++
+	}
+	c.calls = append(c.calls, k)
+	if c.writer == nil {
+		c.writer = make(chan struct{})
+		go c.write()
+	}
+	return k, nil
+}
+
+// withdraw takes back the latest call, whose request does not parse.
+func (c *conn) withdraw(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.calls); n > 0 && c.calls[n-1] == k {
+		c.calls = c.calls[:n-1]
+	}
+}
+
+// await waits until a call can be answered.
+func (c *conn) await(k *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.closed == nil && !k.ready && len(c.calls) > 0 && c.calls[len(c.calls)-1] == k {
+		c.turn.Wait()
+	}
+	return c.closed
+}
+
+// settle makes a call answerable. REQUIRES mu.
+func (c *conn) settle(k *call) {
+	k.ready = true
+	if len(c.calls) > 0 && c.calls[0] == k {
+		c.head.Signal()
+	}
+	c.turn.Signal()
+}
+
+// retire takes away the first call, which was answered.
+func (c *conn) retire(k *call) {
+	c.srv.m.answered(k.api.key, time.Since(k.began))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := copy(c.calls, c.calls[1:])
+	c.calls[n] = nil
+	c.calls = c.calls[:n]
+	c.turn.Signal()
+	if !k.abandoned {
+		k.reset()
+		calls.Put(k)
+	}
+}
+
+// drain lets what is under way be answered and ends the connection then. What
+// may be parked is not waited for: the client joins again wherever it finds the
+// coordinator next.
+func (c *conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draining = true
+	for _, k := range c.calls {
+		if k.api.parks && !k.ready {
+			k.abandon()
+		}
+	}
+	c.nc.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (c *conn) isDraining() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.draining
+}
+
+// finish ends the connection. Requests before a bad one are answered first, as
+// Kafka, which takes one after the other, would have done.
+func (c *conn) finish(err error) {
+	var bad *badRequest
+	if errors.Is(err, errDrained) || errors.As(err, &bad) {
+		c.mu.Lock()
+		c.ending = true
+		c.head.Signal()
+		c.mu.Unlock()
+	} else {
+		c.close(err)
+	}
+	if c.writer != nil {
+		<-c.writer
+	}
+	c.close(err)
+	if c.up != nil {
+		<-c.up.left
+	}
+}
+
+// close ends the connection at once.
+func (c *conn) close(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		return
+	}
+	c.closed = err
+	close(c.done)
+	c.nc.Close()
+	if c.up != nil {
+		c.up.nc.Close()
+	}
+	c.head.Broadcast()
+	c.turn.Broadcast()
+}
+
+// waits says whether the client waits for us rather than we for the client.
+func (c *conn) waits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls) > 0 && !c.calls[0].ready
+}
+
+// lifesign is when something last moved on a connection.
+type lifesign struct {
+	act uint64
+	at  time.Time
+}
+
+// idle says whether nothing has moved for max.
+func (c *conn) idle(now time.Time, most time.Duration) bool {
+	if act := c.act.Load(); act != c.seen.act || c.seen.at.IsZero() || c.waits() {
+		c.seen = lifesign{act, now}
+	}
+	return now.Sub(c.seen.at) >= most
+}
+
+// context ends with the server's patience.
+func (c *conn) context() context.Context { return c.srv.ctx }
+
+// intern returns b as a string, old where it is the same.
+func intern(old string, b []byte) string {
+	if old == string(b) {
+		return old
+	}
+	return string(b)
+}

@@ -1,0 +1,107 @@
+package kafka
+
+import "encoding/binary"
+
+// decoder reads the frequent requests without a heap object for each field. It
+// never reads past the end: then it is bad, and what it returns is zero.
+type decoder struct {
+	b        []byte
+	flexible bool
+	bad      bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.b) {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	b := d.b[:n]
+	d.b = d.b[n:]
+	return b
+}
+
+func (d *decoder) int32() int32 {
+	if b := d.take(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (d *decoder) int64() int64 {
+	if b := d.take(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (d *decoder) uvarint() int {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || n > 5 || v > 1<<31-1 {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return int(v)
+}
+
+// nullable reads a string; nil is null.
+func (d *decoder) nullable() []byte {
+	n := 0
+	if d.flexible {
+		n = d.uvarint() - 1
+	} else if b := d.take(2); b != nil {
+		n = int(int16(binary.BigEndian.Uint16(b)))
+	}
+	if d.bad || n == -1 {
+		return nil
+	}
+	return d.take(n)
+}
+
+// str reads a string that must not be null.
+func (d *decoder) str() []byte {
+	b := d.nullable()
+	if b == nil {
+		d.bad = true
+	}
+	return b
+}
+
+// length reads that of an array whose elements take at least size bytes.
+func (d *decoder) length(size int) int {
+	n := 0
+	if d.flexible {
+		n = d.uvarint() - 1
+	} else {
+		n = int(d.int32())
+	}
+	if n < 0 || n > len(d.b)/size {
+		d.bad = d.bad || n != 0
+		return 0
+	}
+	return n
+}
+
+// tags skips tagged fields: none is known in what this reads.
+func (d *decoder) tags() {
+	if !d.flexible {
+		return
+	}
+	for n := d.uvarint(); n > 0 && !d.bad; n-- {
+		d.uvarint()
+		d.take(d.uvarint())
+	}
+}
+
+// internPtr reads a nullable string, and returns old where it is the same.
+func internPtr(old *string, d *decoder) *string {
+	b := d.nullable()
+	if b == nil {
+		return nil
+	}
+	if old != nil && *old == string(b) {
+		return old
+	}
+	s := string(b)
+	return &s
+}

@@ -1,0 +1,88 @@
+package kafka
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator/group"
+)
+
+// offsetDelete asks the group even where no partition is left for it: its own
+// error stands above those of partitions, and alone.
+func (k *call) offsetDelete(body []byte) error {
+	req := kmsg.NewPtrOffsetDeleteRequest()
+	req.Version = k.version
+	if err := req.ReadFrom(body); err != nil {
+		return errMalformed
+	}
+	failed := k.takeOutUnknown(req)
+	k.ask(group.DeleteOffsets{OffsetDeleteRequest: req}, func(k *call, resp group.Response, err error) kmsg.Response {
+		if err != nil {
+			out := kmsg.NewPtrOffsetDeleteResponse()
+			out.ErrorCode = code(err)
+			k.failed(out.ErrorCode)
+			return out
+		}
+		out := resp.(*kmsg.OffsetDeleteResponse)
+		k.failed(out.ErrorCode)
+		if out.ErrorCode == 0 {
+			addDeleteFailures(out, failed)
+		}
+		return out
+	})
+	return nil
+}
+
+// takeOutUnknown takes out the partitions that the broker does not have, or that it cannot be asked for.
+func (k *call) takeOutUnknown(req *kmsg.OffsetDeleteRequest) (failed []failure) {
+	view := k.c.srv.o.Upstream.Topics()
+	has := func(topic string, partition int32) bool {
+		t := view.Find([]byte(topic))
+		return t != nil && t.Has(partition)
+	}
+	var names []string
+	for _, t := range req.Topics {
+		for _, p := range t.Partitions {
+			if !has(t.Topic, p.Partition) {
+				names = append(names, t.Topic)
+				break
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	fails := code(view.Ask(k.c.context(), names, nil))
+	if fails == 0 {
+		fails = codeUnknownTopicOrPartition
+	}
+	topics := req.Topics[:0]
+	for _, t := range req.Topics {
+		parts := t.Partitions[:0]
+		for _, p := range t.Partitions {
+			if has(t.Topic, p.Partition) {
+				parts = append(parts, p)
+			} else {
+				failed = append(failed, failure{topic: t.Topic, partition: p.Partition, code: fails})
+			}
+		}
+		if t.Partitions = parts; len(parts) > 0 {
+			topics = append(topics, t)
+		}
+	}
+	req.Topics = topics
+	return failed
+}
+
+func addDeleteFailures(out *kmsg.OffsetDeleteResponse, failed []failure) {
+next:
+	for _, f := range failed {
+		p := kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code}
+		for i := range out.Topics {
+			if out.Topics[i].Topic == f.topic {
+				out.Topics[i].Partitions = append(out.Topics[i].Partitions, p)
+				continue next
+			}
+		}
+		out.Topics = append(out.Topics, kmsg.OffsetDeleteResponseTopic{Topic: f.topic, Partitions: []kmsg.OffsetDeleteResponseTopicPartition{p}})
+	}
+}

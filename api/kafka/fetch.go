@@ -1,0 +1,235 @@
+package kafka
+
+import (
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/api/kafka/upstream"
+	"github.com/kcoord/kcoord/coordinator/group"
+)
+
+// fetch is what an OffsetFetch's answer needs of the request.
+type fetch struct {
+	groups []kmsg.OffsetFetchRequestGroup
+	fails  [][]fetchFailure // by group: topics by id that are not asked for
+	lost   []int16          // by group: the code where ids could not be looked up
+}
+
+// fetchFailure is a topic that is answered here.
+type fetchFailure struct {
+	id    [16]byte
+	parts []int32
+}
+
+// offsetFetch, by version:
+//
+//	1–7   one group; 1 has no code of its own, so the group's stands at each partition
+//	2     null topics mean all
+//	5     leader epochs; kmsg leaves them out of older ones
+//	7     RequireStable (KIP-447)
+//	8     several groups, each asked of its shard
+//	9     member id and epoch (KIP-848)
+//	10    topics by id
+//
+// Topics by name need not exist: an offset is kept for them or it is -1.
+func (k *call) offsetFetch(body []byte) error {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Version = k.version
+	if err := req.ReadFrom(body); err != nil {
+		return errMalformed
+	}
+	if k.version < 8 {
+		req.Groups = []kmsg.OffsetFetchRequestGroup{soleGroup(req)}
+	}
+	f := &k.fetch
+	f.groups = req.Groups
+	if k.version >= 10 {
+		k.namesOfIDs()
+	}
+	reqs := make([]group.Request, 0, len(f.groups))
+	for i := range f.groups {
+		reqs = append(reqs, group.Fetch{OffsetFetchRequestGroup: &f.groups[i], RequireStable: req.RequireStable})
+	}
+	if len(reqs) == 1 {
+		k.ask(reqs[0], shapeFetch)
+	} else {
+		k.askAll(reqs, shapeFetch)
+	}
+	return nil
+}
+
+// soleGroup is the group of a version that has one.
+func soleGroup(req *kmsg.OffsetFetchRequest) kmsg.OffsetFetchRequestGroup {
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group = req.Group
+	if req.Topics != nil || req.Version < 2 {
+		g.Topics = make([]kmsg.OffsetFetchRequestGroupTopic, 0, len(req.Topics))
+	}
+	for i := range req.Topics {
+		t := kmsg.NewOffsetFetchRequestGroupTopic()
+		t.Topic, t.Partitions = req.Topics[i].Topic, req.Topics[i].Partitions
+		g.Topics = append(g.Topics, t)
+	}
+	return g
+}
+
+// namesOfIDs fills in names, and takes out the topics whose ids nobody has.
+func (k *call) namesOfIDs() {
+	f := &k.fetch
+	f.fails, f.lost = make([][]fetchFailure, len(f.groups)), make([]int16, len(f.groups))
+	view := k.c.srv.o.Upstream.Topics()
+	var unknown [][16]byte
+	for i := range f.groups {
+		for j := range f.groups[i].Topics {
+			if id := f.groups[i].Topics[j].TopicID; view.FindID(id) == nil {
+				unknown = append(unknown, id)
+			}
+		}
+	}
+	var err error
+	if len(unknown) > 0 {
+		err = view.Ask(k.c.context(), nil, unknown)
+	}
+	for i := range f.groups {
+		g := &f.groups[i]
+		kept := g.Topics[:0]
+		for _, t := range g.Topics {
+			known := view.FindID(t.TopicID)
+			switch {
+			case known != nil:
+				t.Topic = known.Name
+				kept = append(kept, t)
+			case err != nil:
+				f.lost[i] = codeLoading
+			default:
+				f.fails[i] = append(f.fails[i], fetchFailure{t.TopicID, t.Partitions})
+			}
+		}
+		g.Topics = kept
+	}
+}
+
+func shapeFetch(k *call, resp group.Response, err error) kmsg.Response {
+	out := kmsg.NewPtrOffsetFetchResponse()
+	for i := range k.fetch.groups {
+		p := part{resp, err}
+		if k.parts != nil {
+			p = k.partOr(i, err)
+		}
+		out.Groups = append(out.Groups, k.fetchedGroup(i, p))
+	}
+	if k.version < 8 {
+		k.soleAnswer(out)
+	}
+	return out
+}
+
+func (k *call) fetchedGroup(i int, p part) kmsg.OffsetFetchResponseGroup {
+	g := kmsg.NewOffsetFetchResponseGroup()
+	if p.err != nil {
+		g.ErrorCode = code(p.err)
+	} else {
+		g = *p.resp.(*kmsg.OffsetFetchResponseGroup)
+	}
+	g.Group = k.fetch.groups[i].Group
+	if k.version >= 10 && g.ErrorCode == 0 {
+		k.idsOfNames(i, &g)
+	}
+	k.failed(g.ErrorCode)
+	return g
+}
+
+// idsOfNames shapes a group's answer for version 10. Topics without an id are left
+// out where the broker says that they do not exist, and for no other reason: to
+// leave out a topic that does exist would send its consumers to their reset policy.
+// Where the broker cannot say, the group is loading: clients ask again.
+func (k *call) idsOfNames(i int, g *kmsg.OffsetFetchResponseGroup) {
+	view := k.c.srv.o.Upstream.Topics()
+	fail := func(code int16) { *g = kmsg.OffsetFetchResponseGroup{Group: g.Group, ErrorCode: code} }
+	if k.fetch.lost[i] != 0 {
+		fail(k.fetch.lost[i])
+		return
+	}
+	var unknown []string
+	for j := range g.Topics {
+		if k.fetchID(i, view, g.Topics[j].Topic) == ([16]byte{}) {
+			unknown = append(unknown, g.Topics[j].Topic)
+		}
+	}
+	if len(unknown) > 0 {
+		if err := view.Ask(k.c.context(), unknown, nil); err != nil {
+			fail(codeLoading)
+			return
+		}
+	}
+	topics := make([]kmsg.OffsetFetchResponseGroupTopic, 0, len(g.Topics)+len(k.fetch.fails[i]))
+	for _, t := range g.Topics {
+		if t.TopicID = k.fetchID(i, view, t.Topic); t.TopicID != ([16]byte{}) {
+			topics = append(topics, t)
+		}
+	}
+	for _, f := range k.fetch.fails[i] {
+		topics = append(topics, unknownFetched(f))
+	}
+	g.Topics = topics
+}
+
+// fetchID is the id of a topic in the answer: the one that was asked for, or
+// what the view has.
+func (k *call) fetchID(i int, view *upstream.Topics, name string) [16]byte {
+	for j := range k.fetch.groups[i].Topics {
+		if t := &k.fetch.groups[i].Topics[j]; t.Topic == name {
+			return t.TopicID
+		}
+	}
+	if t := view.Find([]byte(name)); t != nil {
+		return t.ID
+	}
+	return [16]byte{}
+}
+
+func unknownFetched(f fetchFailure) kmsg.OffsetFetchResponseGroupTopic {
+	t := kmsg.NewOffsetFetchResponseGroupTopic()
+	t.TopicID = f.id
+	for _, n := range f.parts {
+		t.Partitions = append(t.Partitions, fetchedNothing(n, codeUnknownTopicID))
+	}
+	return t
+}
+
+func fetchedNothing(partition int32, code int16) kmsg.OffsetFetchResponseGroupTopicPartition {
+	p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+	p.Partition, p.Offset, p.LeaderEpoch, p.Metadata, p.ErrorCode = partition, -1, -1, kmsg.StringPtr(""), code
+	return p
+}
+
+// soleAnswer moves the answer of one group to where older versions have it.
+func (k *call) soleAnswer(out *kmsg.OffsetFetchResponse) {
+	g := out.Groups[0]
+	out.Groups, out.ErrorCode = nil, g.ErrorCode
+	if k.version < 2 && g.ErrorCode != 0 {
+		g.Topics = k.fetchError(g.ErrorCode)
+	}
+	for i := range g.Topics {
+		t := kmsg.NewOffsetFetchResponseTopic()
+		t.Topic = g.Topics[i].Topic
+		for _, p := range g.Topics[i].Partitions {
+			t.Partitions = append(t.Partitions, kmsg.OffsetFetchResponseTopicPartition{
+				Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: p.Metadata, ErrorCode: p.ErrorCode,
+			})
+		}
+		out.Topics = append(out.Topics, t)
+	}
+}
+
+// fetchError has the group's code at every partition that was asked for.
+func (k *call) fetchError(code int16) (topics []kmsg.OffsetFetchResponseGroupTopic) {
+	for _, t := range k.fetch.groups[0].Topics {
+		rt := kmsg.NewOffsetFetchResponseGroupTopic()
+		rt.Topic = t.Topic
+		for _, n := range t.Partitions {
+			rt.Partitions = append(rt.Partitions, fetchedNothing(n, code))
+		}
+		topics = append(topics, rt)
+	}
+	return topics
+}

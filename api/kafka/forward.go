@@ -1,0 +1,192 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// behind is a client connection's own connection to the broker: what goes over
+// it needs no rewriting, and its answers come in the order of the requests.
+type behind struct {
+	nc    net.Conn
+	in    frames
+	taken chan struct{} // the writer has taken the answer's body
+	left  chan struct{} // closed when the pump has left
+}
+
+// peekBytes is how much of a request peek may want to see: Kafka's longest
+// string, a transactional id, and what is around it.
+const peekBytes = 64 << 10
+
+// pass passes a request of n bytes on, as it is.
+func (c *conn) pass(a *api, h *header, n int) error {
+	what := passOn
+	if a.peek != nil {
+		var err error
+		if what, err = c.peek(a, h, n); err != nil {
+			return err
+		}
+		if what == answerHere {
+			return c.own(a, h, n)
+		}
+	}
+	c.srv.m.request(a.key, h.version, n)
+	if c.up == nil {
+		if err := c.connect(); err != nil {
+			return err
+		}
+	}
+	if what == passOn {
+		if _, err := c.begin(a, h, true); err != nil {
+			return err
+		}
+	}
+	var size [4]byte
+	binary.BigEndian.PutUint32(size[:], uint32(n))
+	return c.send(size[:], n)
+}
+
+// send writes a request's length and then its bytes, together where they are here.
+func (c *conn) send(size []byte, n int) error {
+	b := c.in.buf[c.in.r:c.in.w]
+	if len(b) >= n {
+		bufs := net.Buffers{size, b[:n]}
+		_, err := bufs.WriteTo(c.up.nc)
+		c.in.skip(n)
+		return upstreamError(err)
+	}
+	if _, err := c.up.nc.Write(size); err != nil {
+		return upstreamError(err)
+	}
+	return c.in.stream(c.up.nc, n) // where the broker hung up, the pump says so
+}
+
+func upstreamError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errUpstream, err)
+}
+
+// peek looks into the start of a request.
+func (c *conn) peek(a *api, h *header, n int) (verdict, error) {
+	for need := min(n, h.size+256); ; need = min(n, 2*need) {
+		b, err := c.in.ahead(need)
+		if err != nil {
+			return 0, err
+		}
+		at := *h
+		if size, err := at.parse(b); err != nil || size > len(b) {
+			return 0, errMalformed
+		}
+		whole := true
+		if h.version >= a.flexible {
+			if whole, err = at.tags(b); err != nil {
+				return 0, err
+			}
+		}
+		if whole {
+			if v, ok := a.peek(h.version, b[at.size:]); ok {
+				return v, nil
+			}
+		}
+		if need == n || need > peekBytes+h.size {
+			return 0, errMalformed
+		}
+	}
+}
+
+// connect opens the connection to the broker and starts its pump.
+func (c *conn) connect() error {
+	nc, err := c.srv.o.Upstream.Dial(c.context())
+	if err != nil {
+		return upstreamError(err)
+	}
+	up := &behind{nc: nc, taken: make(chan struct{}), left: make(chan struct{})}
+	up.in.src, up.in.act = nc, &c.act
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		nc.Close()
+		return c.closed
+	}
+	c.up = up
+	go c.pump(up)
+	return nil
+}
+
+// pump reads the head of each answer of the broker, and leaves its body to the
+// writer. It also notices when the broker hangs up, which ends the client's
+// connection as it would have without us in between.
+func (c *conn) pump(up *behind) {
+	defer close(up.left)
+	for {
+		b, err := up.in.ahead(8)
+		if err != nil {
+			c.close(upstreamError(err))
+			return
+		}
+		size, correlation := int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:]))
+		up.in.skip(8)
+		if !c.arrived(size, correlation) {
+			c.close(errMismatch)
+			return
+		}
+		select {
+		case <-up.taken:
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// arrived makes the call answerable that the broker has answered.
+func (c *conn) arrived(size, correlation int32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.calls {
+		if k.passed && !k.ready {
+			if size < 4 || k.correlation != correlation {
+				return false
+			}
+			k.size = size
+			c.forwarded--
+			c.settle(k)
+			return true
+		}
+	}
+	return false
+}
+
+// relay hands the broker's answer on: into buf where it is short, else past it.
+func (c *conn) relay(k *call, buf *[]byte) bool {
+	*buf = binary.BigEndian.AppendUint32(*buf, uint32(k.size))
+	*buf = binary.BigEndian.AppendUint32(*buf, uint32(k.correlation))
+	n := int(k.size) - 4
+	var err error
+	if n <= flushAt/4 {
+		var b []byte
+		if b, err = c.up.in.ahead(n); err == nil {
+			*buf = append(*buf, b...)
+			c.up.in.skip(n)
+		}
+	} else {
+		_, err = c.nc.Write(*buf)
+		*buf = (*buf)[:0]
+		if err == nil {
+			err = c.up.in.stream(c.nc, n)
+		}
+	}
+	if err != nil {
+		c.close(errors.Join(errClientGone, err))
+		return false
+	}
+	c.srv.m.response(k.api.key, int(k.size)+4)
+	select {
+	case c.up.taken <- struct{}{}:
+	case <-c.done:
+	}
+	return true
+}

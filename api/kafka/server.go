@@ -1,0 +1,249 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/kcoord/kcoord/api/kafka/upstream"
+	"github.com/kcoord/kcoord/coordinator/group"
+)
+
+// Coordinator answers the requests about groups. reply is called exactly once,
+// from whichever goroutine, and does not block.
+type Coordinator interface {
+	// Group asks the shard of the request's group.
+	Group(req group.Request, reply func(group.Response, error))
+	// EachGroup asks every shard, and replies in the order of shards.
+	EachGroup(req group.Request, reply func([]group.Response, error))
+}
+
+// Options configure a Server. Zero values are Kafka's defaults.
+type Options struct {
+	Coordinator Coordinator
+	Upstream    *upstream.Broker
+	// Advertised is the host:port that clients reach the coordinator by. Empty:
+	// each client is told the address that it connected to.
+	Advertised string
+
+	MaxRequestBytes     int           // socket.request.max.bytes
+	MaxConnections      int           // max.connections
+	MaxConnectionsPerIP int           // max.connections.per.ip
+	MaxIdle             time.Duration // connections.max.idle.ms
+
+	Log     zerolog.Logger
+	Metrics prometheus.Registerer // nil: none
+}
+
+func (o *Options) defaults() {
+	if o.MaxRequestBytes <= 0 {
+		o.MaxRequestBytes = 100 << 20
+	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 1<<31 - 1
+	}
+	if o.MaxConnectionsPerIP <= 0 {
+		o.MaxConnectionsPerIP = 1<<31 - 1
+	}
+	if o.MaxIdle <= 0 {
+		o.MaxIdle = 10 * time.Minute
+	}
+}
+
+// Server serves Kafka's protocol on listeners.
+type Server struct {
+	o      Options
+	apis   []api // in the order of keys
+	table  map[int16]*api
+	m      *metrics
+	ctx    context.Context // ends when Shutdown's patience does
+	cancel context.CancelFunc
+	bad    rate
+
+	announced atomic.Pointer[announcement]
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	perIP     map[string]int
+	draining  bool
+	running   sync.WaitGroup // connections, and the sweep
+	stop      chan struct{}  // closed when draining begins
+}
+
+// ErrClosed is what Serve returns after Shutdown.
+var ErrClosed = errors.New("kafka: the server is shut down")
+
+// New returns a server that serves nothing yet.
+func New(o Options) *Server {
+	o.defaults()
+	apis := served()
+	s := &Server{
+		o: o, apis: apis, table: make(map[int16]*api, len(apis)), m: newMetrics(o.Metrics, apis), stop: make(chan struct{}),
+		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, perIP: map[string]int{},
+	}
+	for i := range apis {
+		s.table[apis[i].key] = &apis[i]
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.running.Add(1)
+	go s.sweep()
+	return s
+}
+
+// Serve accepts connections until the listener fails or the server is shut down.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.draining {
+		s.mu.Unlock()
+		l.Close()
+		return ErrClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	for wait := time.Duration(0); ; {
+		nc, err := l.Accept()
+		if err == nil {
+			wait = 0
+			s.accept(nc)
+			continue
+		}
+		if s.isDraining() {
+			return ErrClosed
+		}
+		if ne, ok := err.(net.Error); !ok || !ne.Timeout() && !temporary(err) {
+			return err
+		}
+		// Out of file descriptors, say: what there is goes on meanwhile.
+		wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+		s.o.Log.Warn().Err(err).Msg("a connection could not be accepted; trying again: raise the limit of open files")
+		select {
+		case <-s.stop:
+			return ErrClosed
+		case <-time.After(wait):
+		}
+	}
+}
+
+// temporary says whether Accept may work later.
+func temporary(err error) bool {
+	te, ok := errors.AsType[interface {
+		error
+		Temporary() bool
+	}](err)
+	return ok && te.Temporary()
+}
+
+// accept starts serving a connection, or closes it where there are too many.
+func (s *Server) accept(nc net.Conn) {
+	c := newConn(s, nc)
+	s.mu.Lock()
+	over := s.draining || len(s.conns) >= s.o.MaxConnections || s.perIP[c.host] >= s.o.MaxConnectionsPerIP
+	if !over {
+		s.conns[c] = struct{}{}
+		s.perIP[c.host]++
+		s.running.Add(1)
+	}
+	s.mu.Unlock()
+	if over {
+		nc.Close()
+		s.m.refused()
+		s.warn(c, errLimit)
+		return
+	}
+	s.m.connected()
+	go c.serve()
+}
+
+// ended forgets a connection.
+func (s *Server) ended(c *conn, err error) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	if s.perIP[c.host]--; s.perIP[c.host] <= 0 {
+		delete(s.perIP, c.host)
+	}
+	s.mu.Unlock()
+	s.m.disconnected(err)
+	if !errors.Is(err, errClientGone) && !errors.Is(err, errDrained) {
+		s.warn(c, err)
+	}
+	s.running.Done()
+}
+
+// sweep closes connections on which nothing moves.
+func (s *Server) sweep() {
+	defer s.running.Done()
+	tick := time.NewTicker(min(max(s.o.MaxIdle/8, 10*time.Millisecond), 15*time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case now := <-tick.C:
+			for _, c := range s.connections() {
+				if c.idle(now, s.o.MaxIdle) {
+					c.close(errIdle)
+				}
+			}
+		}
+	}
+}
+
+func (s *Server) connections() []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*conn, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// Shutdown stops accepting, lets what is under way be answered and closes all
+// connections; at the end of ctx it closes them as they are. Parked requests are
+// answered NOT_COORDINATOR at once. Shut the server down before the coordinator,
+// so that commits under way become durable and are answered.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.draining {
+		s.draining = true
+		close(s.stop)
+	}
+	for l := range s.listeners {
+		l.Close()
+	}
+	s.mu.Unlock()
+	for _, c := range s.connections() {
+		c.drain()
+	}
+	gone := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(gone)
+	}()
+	var err error
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		err = ctx.Err()
+		s.cancel()
+		for _, c := range s.connections() {
+			c.close(errDrained)
+		}
+		<-gone
+	}
+	s.cancel()
+	return err
+}

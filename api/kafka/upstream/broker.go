@@ -1,0 +1,223 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// ErrUnavailable says that the broker could not be asked, so that nothing is
+// known about what was asked for.
+var ErrUnavailable = errors.New("upstream: the broker cannot be reached")
+
+// Options say where the broker is. The zero values of durations are the defaults.
+type Options struct {
+	Addr string                                      // host:port of the broker
+	Dial func(ctx context.Context) (net.Conn, error) // another way to it, instead of Addr
+	Log  zerolog.Logger
+	// Advertised is the sidecar's own host:port, by which it finds the broker
+	// behind it among several of a cluster.
+	Advertised string
+	// NodeID is the id of the broker behind, where neither Advertised nor its
+	// being alone tells it. nil: found out.
+	NodeID *int32
+	// Refresh is the time between two full looks at the topics: 1 s.
+	Refresh time.Duration
+	// MaxAge is how long the view of the topics serves while the broker cannot be
+	// reached: 5 min.
+	MaxAge time.Duration
+	// Timeout bounds a dial and a question: 3 s.
+	Timeout time.Duration
+	// Deleted is told the names of topics that were deleted. Nothing else is asked
+	// and no topic of these names is shown before it returns.
+	Deleted func(topics []string)
+}
+
+// Broker is the broker behind the sidecar.
+type Broker struct {
+	o      Options
+	topics Topics
+	cancel context.CancelFunc
+	done   chan struct{}
+	ready  chan struct{}
+	once   sync.Once
+
+	asks     chan *ask
+	versions atomic.Pointer[kmsg.ApiVersionsResponse]
+	cluster  atomic.Pointer[Cluster]
+}
+
+// Cluster is what Metadata tells about the broker and its cluster.
+type Cluster struct {
+	ID     string
+	NodeID int32 // of the broker behind; -1: it cannot be told
+}
+
+// Open starts looking after the broker; it need not be up.
+func Open(o Options) *Broker {
+	if o.Refresh <= 0 {
+		o.Refresh = time.Second
+	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = 5 * time.Minute
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 3 * time.Second
+	}
+	if o.Deleted == nil {
+		o.Deleted = func([]string) {}
+	}
+	if o.Dial == nil {
+		addr := o.Addr
+		o.Dial = func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask)}
+	b.topics.init(b)
+	go b.run(ctx)
+	return b
+}
+
+// Close stops looking after the broker.
+func (b *Broker) Close() {
+	b.cancel()
+	<-b.done
+}
+
+// Ready is closed when the broker has answered for the first time.
+func (b *Broker) Ready() <-chan struct{} { return b.ready }
+
+// Dial opens a connection to pass requests on.
+func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.o.Timeout)
+	defer cancel()
+	return b.o.Dial(ctx)
+}
+
+// Versions is the broker's latest answer to ApiVersions, nil when there was none
+// yet. It is shared: don't change it.
+func (b *Broker) Versions() *kmsg.ApiVersionsResponse { return b.versions.Load() }
+
+// Cluster is the latest that is known of the cluster, even while the broker
+// cannot be reached; false when nothing is known yet.
+func (b *Broker) Cluster() (Cluster, bool) {
+	if c := b.cluster.Load(); c != nil {
+		return *c, true
+	}
+	return Cluster{}, false
+}
+
+// Topics is the view of the broker's topics.
+func (b *Broker) Topics() *Topics { return &b.topics }
+
+// run asks the broker everything there is to ask. Questions wait for each
+// other: that is what makes a burst of them one request.
+func (b *Broker) run(ctx context.Context) {
+	defer close(b.done)
+	l := &link{b: b}
+	defer l.close()
+	tick := time.NewTicker(b.o.Refresh)
+	defer tick.Stop()
+	for full := true; ; {
+		if full {
+			b.look(ctx, l) // the next one tries again
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			full = true
+		case a := <-b.asks:
+			full = false
+			b.answer(ctx, l, append(b.waiting(), a))
+		}
+	}
+}
+
+// waiting takes the asks that wait already.
+func (b *Broker) waiting() (asks []*ask) {
+	for {
+		select {
+		case a := <-b.asks:
+			asks = append(asks, a)
+		default:
+			return asks
+		}
+	}
+}
+
+// errOtherCluster says that a broker answers of topics that are not those of before.
+var errOtherCluster = errors.New("upstream: the broker belongs to another cluster than before")
+
+// look refreshes the whole view.
+func (b *Broker) look(ctx context.Context, l *link) error {
+	resp, err := l.metadata(ctx, nil, nil)
+	switch {
+	case err != nil:
+	case len(resp.Brokers) == 0:
+		err = errors.New("upstream: an answer to Metadata without brokers")
+	case b.topics.otherCluster(resp):
+		err = errOtherCluster
+	}
+	if err != nil {
+		if b.topics.failed(time.Now()) && ctx.Err() == nil {
+			b.o.Log.Warn().Err(err).Str("broker", b.name()).Msg("the broker behind cannot be asked for its topics; trying again")
+		}
+		return err
+	}
+	b.learn(resp)
+	suspects := b.topics.full(resp, time.Now(), b.o.Deleted)
+	if len(suspects) > 0 {
+		b.confirm(ctx, l, suspects)
+	}
+	b.once.Do(func() { close(b.ready) })
+	return nil
+}
+
+// confirm asks for topics that full answers left out, by name.
+func (b *Broker) confirm(ctx context.Context, l *link, suspects []string) {
+	resp, err := l.metadata(ctx, suspects, nil)
+	if err != nil {
+		return // they stay suspects, and the next full look comes here again
+	}
+	if gone := b.topics.confirmed(resp, suspects, b.o.Deleted); len(gone) > 0 {
+		b.o.Log.Info().Strs("topics", gone).Msg("topics were deleted")
+		b.o.Deleted(gone)
+	}
+}
+
+// learn keeps what an answer says about the cluster.
+func (b *Broker) learn(resp *kmsg.MetadataResponse) {
+	c := &Cluster{NodeID: -1}
+	if resp.ClusterID != nil {
+		c.ID = *resp.ClusterID
+	}
+	switch {
+	case b.o.NodeID != nil:
+		c.NodeID = *b.o.NodeID
+	case len(resp.Brokers) == 1:
+		c.NodeID = resp.Brokers[0].NodeID
+	default:
+		for _, br := range resp.Brokers {
+			if hostPort(br.Host, br.Port) == b.o.Advertised {
+				c.NodeID = br.NodeID
+			}
+		}
+	}
+	b.cluster.Store(c)
+}
+
+func (b *Broker) name() string {
+	if b.o.Addr == "" {
+		return "embedded"
+	}
+	return b.o.Addr
+}

@@ -1,0 +1,366 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Topic is one of the broker's topics.
+type Topic struct {
+	Name       string
+	ID         [16]byte // zero where the broker has no ids
+	Partitions int32
+}
+
+// Has says whether the topic has that partition.
+func (t *Topic) Has(partition int32) bool { return partition >= 0 && partition < t.Partitions }
+
+// Looks in a row that must leave a topic out before its name is asked for.
+const (
+	looksWithout       = 2
+	looksWithoutATopic = 5 // where the answers name no topic at all
+)
+
+// Topics is a view of the broker's topics. Find and FindID never wait; Ask asks
+// the broker for what they did not find.
+type Topics struct {
+	b *Broker
+
+	mu     sync.RWMutex
+	byName map[string]*Topic
+	byID   map[[16]byte]*Topic
+	stale  bool // older than MaxAge, or there was never an answer
+
+	// Of Broker.run alone.
+	cluster string
+	seen    time.Time
+	down    bool
+	without map[string]*absence
+}
+
+// absence is a topic that full answers left out.
+type absence struct {
+	topic *Topic
+	looks int
+}
+
+func (t *Topics) init(b *Broker) {
+	t.b, t.stale = b, true
+	t.byName, t.byID, t.without = map[string]*Topic{}, map[[16]byte]*Topic{}, map[string]*absence{}
+}
+
+// Find returns the topic of a name; nil: ask for it.
+func (t *Topics) Find(name []byte) *Topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.stale {
+		return nil
+	}
+	return t.byName[string(name)]
+}
+
+// FindID returns the topic with an id; nil: ask for it.
+func (t *Topics) FindID(id [16]byte) *Topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.stale {
+		return nil
+	}
+	return t.byID[id]
+}
+
+// ask is one caller's questions.
+type ask struct {
+	names []string
+	ids   [][16]byte
+	done  chan error
+}
+
+// Ask asks the broker for topics. When it returns without an error, Find and
+// FindID show what there was when the broker answered, which was after Ask was
+// called. An error wraps ErrUnavailable.
+func (t *Topics) Ask(ctx context.Context, names []string, ids [][16]byte) error {
+	a := &ask{names: names, ids: ids, done: make(chan error, 1)}
+	select {
+	case t.b.asks <- a:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case <-t.b.done:
+		return ErrUnavailable
+	}
+	select {
+	case err := <-a.done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case <-t.b.done:
+		return ErrUnavailable
+	}
+}
+
+// Absent returns those of the names that the broker says it does not have.
+func (t *Topics) Absent(ctx context.Context, names []string) ([]string, error) {
+	if err := t.Ask(ctx, names, nil); err != nil {
+		return nil, err
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var absent []string
+	for _, n := range names {
+		if t.byName[n] == nil {
+			absent = append(absent, n)
+		}
+	}
+	return absent, nil
+}
+
+// answer puts the questions of several callers in one request.
+func (b *Broker) answer(ctx context.Context, l *link, asks []*ask) {
+	names, ids := map[string]bool{}, map[[16]byte]bool{}
+	for _, a := range asks {
+		for _, n := range a.names {
+			names[n] = true
+		}
+		for _, id := range a.ids {
+			if id != ([16]byte{}) { // no topic has it
+				ids[id] = true
+			}
+		}
+	}
+	var err error
+	if len(names)+len(ids) > 0 {
+		err = b.put(ctx, l, slices.Sorted(maps.Keys(names)), slices.Collect(maps.Keys(ids)))
+	}
+	for _, a := range asks {
+		a.done <- err
+	}
+}
+
+// put asks for topics and shows the answer. Versions of Metadata before 12 cannot
+// ask by id alone; what such a broker's topics have for ids, a full look shows.
+func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byte) error {
+	if b.topics.isStale() { // then nothing is shown, and nothing found would look like nothing there
+		if err := b.look(ctx, l); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	if err := l.open(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if l.metadataVersion < 12 {
+		ids = nil
+	}
+	if len(names)+len(ids) == 0 {
+		return nil
+	}
+	resp, err := l.metadata(ctx, names, ids)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if b.topics.otherCluster(resp) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, errOtherCluster)
+	}
+	return b.topics.some(resp, b.o.Deleted)
+}
+
+// read makes topics of an answer: those that exist, whatever else is wrong with
+// them, and the names that do not. err: some it could not tell.
+func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, err error) {
+	for i := range resp.Topics {
+		rt := &resp.Topics[i]
+		switch rt.ErrorCode {
+		case kerr.UnknownTopicOrPartition.Code, kerr.InvalidTopicException.Code:
+			if rt.Topic != nil {
+				absent = append(absent, *rt.Topic)
+			}
+		case kerr.UnknownTopicID.Code:
+		case 0, kerr.LeaderNotAvailable.Code:
+			if rt.Topic != nil {
+				found = append(found, &Topic{Name: *rt.Topic, ID: rt.TopicID, Partitions: partitions(rt)})
+			}
+		default:
+			err = fmt.Errorf("%w: Metadata of a topic: %w", ErrUnavailable, kerr.ErrorForCode(rt.ErrorCode))
+		}
+	}
+	return found, absent, err
+}
+
+// partitions counts up to the highest: an answer in the middle of a creation may leave some out.
+func partitions(t *kmsg.MetadataResponseTopic) (n int32) {
+	for i := range t.Partitions {
+		n = max(n, t.Partitions[i].Partition+1)
+	}
+	return n
+}
+
+// some takes in an answer about some topics.
+func (t *Topics) some(resp *kmsg.MetadataResponse, deleted func([]string)) error {
+	found, absent, err := read(resp)
+	t.replaced(found, deleted)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range found {
+		t.show(topic)
+	}
+	for _, name := range absent {
+		t.hide(name)
+	}
+	return err
+}
+
+// full takes in an answer about all topics, and returns those that may have been deleted.
+func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, deleted func([]string)) (suspects []string) {
+	found, _, _ := read(resp)
+	t.replaced(found, deleted)
+	present := make(map[string]bool, len(resp.Topics))
+	for i := range resp.Topics {
+		if resp.Topics[i].Topic != nil {
+			present[*resp.Topics[i].Topic] = true // with whatever error
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range found {
+		t.show(topic)
+	}
+	for name := range t.byName {
+		if !present[name] {
+			t.hide(name)
+		}
+	}
+	t.seen, t.stale, t.down = now, false, false
+
+	need := looksWithout
+	if len(present) == 0 {
+		need = looksWithoutATopic
+	}
+	for name, a := range t.without {
+		if present[name] {
+			delete(t.without, name)
+		} else if a.looks++; a.looks >= need {
+			suspects = append(suspects, name)
+		}
+	}
+	slices.Sort(suspects)
+	return suspects
+}
+
+// otherCluster says whether an answer comes from another cluster than those
+// before. Its topics say nothing about the topics of the first.
+func (t *Topics) otherCluster(resp *kmsg.MetadataResponse) bool {
+	if resp.ClusterID == nil {
+		return false
+	}
+	if t.cluster == "" {
+		t.cluster = *resp.ClusterID
+	}
+	if *resp.ClusterID == t.cluster {
+		return false
+	}
+	t.b.o.Log.Error().Str("broker", t.b.name()).Str("cluster", *resp.ClusterID).Str("expected", t.cluster).
+		Msg("the broker behind belongs to another cluster than before; its topics are not believed: restart kcoord if that is right")
+	return true
+}
+
+// replaced tells of topics whose name has another id now.
+func (t *Topics) replaced(found []*Topic, deleted func([]string)) {
+	var names []string
+	for _, topic := range found {
+		old := t.byName[topic.Name] // only this goroutine writes
+		if old == nil && t.without[topic.Name] != nil {
+			old = t.without[topic.Name].topic
+		}
+		if old != nil && old.ID != topic.ID && old.ID != ([16]byte{}) && topic.ID != ([16]byte{}) {
+			names = append(names, topic.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	t.mu.Lock()
+	for _, n := range names {
+		t.drop(n)
+		delete(t.without, n)
+	}
+	t.mu.Unlock()
+	t.b.o.Log.Info().Strs("topics", names).Msg("topics were deleted and created again")
+	deleted(names)
+}
+
+// confirmed returns the suspects that the broker says it does not have. The
+// others are there after all, or looked at anew.
+func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string, deleted func([]string)) (gone []string) {
+	found, absent, _ := read(resp)
+	t.replaced(found, deleted)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range found {
+		t.show(topic)
+	}
+	for _, name := range suspects {
+		if a := t.without[name]; slices.Contains(absent, name) {
+			delete(t.without, name)
+			gone = append(gone, name)
+		} else if a != nil {
+			a.looks = 0
+		}
+	}
+	return gone
+}
+
+func (t *Topics) isStale() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.stale
+}
+
+// failed takes in that there was no answer; it says whether that is new.
+func (t *Topics) failed(now time.Time) (first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.seen) > t.b.o.MaxAge {
+		t.stale = true
+	}
+	first, t.down = !t.down, true
+	return first
+}
+
+// REQUIRES of show, hide and drop: t.mu is held for writing.
+
+func (t *Topics) show(topic *Topic) {
+	if old := t.byName[topic.Name]; old != nil {
+		if *old == *topic {
+			return // keep the one that others hold already
+		}
+		topic.Name = old.Name
+		delete(t.byID, old.ID)
+	}
+	t.byName[topic.Name] = topic
+	if topic.ID != ([16]byte{}) {
+		t.byID[topic.ID] = topic
+	}
+	delete(t.without, topic.Name)
+}
+
+// hide takes a topic out of the view and makes it one that may have been deleted.
+func (t *Topics) hide(name string) {
+	if topic := t.drop(name); topic != nil {
+		t.without[name] = &absence{topic: topic}
+	}
+}
+
+func (t *Topics) drop(name string) *Topic {
+	topic := t.byName[name]
+	if topic != nil {
+		delete(t.byName, name)
+		delete(t.byID, topic.ID)
+	}
+	return topic
+}

@@ -1,0 +1,161 @@
+package kafka
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator/group"
+)
+
+// softwareName is what clients may call themselves (KIP-511).
+var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+
+// ownFeatures say what the coordinator can do, and the coordinator is here, not
+// in the broker: a broker's levels of them would promise what is not served.
+var ownFeatures = map[string]bool{
+	"group.version": true, "transaction.version": true, "share.version": true, "streams.version": true,
+}
+
+// patience is how long a client that asks for versions waits for the broker's
+// first answer after a start.
+const patience = time.Second
+
+// apiVersions announces what is served: our own APIs, and those of the broker as
+// far as both sides go. While the broker has never answered, the table stands in:
+// a client that is told of no Metadata gives up for good, one whose connection
+// ends tries again.
+func (k *call) apiVersions(body []byte) error {
+	a := k.api
+	if k.version > a.max {
+		k.version = 0
+		resp := kmsg.NewPtrApiVersionsResponse()
+		resp.ErrorCode = codeUnsupportedVersion
+		resp.ApiKeys = append(resp.ApiKeys, announced(a.key, a.min, a.max))
+		k.done(resp)
+		return nil
+	}
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.Version = k.version
+	if err := req.ReadFrom(body); err != nil {
+		return errMalformed
+	}
+	if code := k.checkClient(req); code != 0 {
+		resp := kmsg.NewPtrApiVersionsResponse()
+		resp.ErrorCode = code
+		k.failed(code)
+		k.done(resp)
+		return nil
+	}
+	up := k.c.srv.o.Upstream
+	if up.Versions() == nil {
+		wait := time.NewTimer(patience)
+		defer wait.Stop()
+		select {
+		case <-up.Ready():
+		case <-wait.C:
+		case <-k.c.done:
+		}
+	}
+	k.answer = shapeVersions
+	k.complete(k.c.srv.announcement(), nil)
+	return nil
+}
+
+// checkClient refuses names that are none (v3), and clients that mean another
+// broker (v5, KIP-1242).
+func (k *call) checkClient(req *kmsg.ApiVersionsRequest) int16 {
+	if k.version >= 3 && !(softwareName.MatchString(req.ClientSoftwareName) && softwareName.MatchString(req.ClientSoftwareVersion)) {
+		return codeInvalidRequest
+	}
+	if k.version < 5 {
+		return 0
+	}
+	hasCluster, hasNode := req.ClusterID != nil, req.NodeID != -1
+	cluster, known := k.c.srv.o.Upstream.Cluster()
+	switch {
+	case hasCluster != hasNode:
+		return codeInvalidRequest
+	case !hasCluster || !known:
+		return 0
+	case *req.ClusterID != cluster.ID || cluster.NodeID >= 0 && req.NodeID != cluster.NodeID:
+		return codeRebootstrap
+	}
+	return 0
+}
+
+// announcement is the answer to ApiVersions that is made of one answer of the broker.
+type announcement struct {
+	of   *kmsg.ApiVersionsResponse
+	resp kmsg.ApiVersionsResponse
+}
+
+// announcement makes the answer once for each answer of the broker.
+func (s *Server) announcement() *announcement {
+	of := s.o.Upstream.Versions()
+	if a := s.announced.Load(); a != nil && a.of == of {
+		return a
+	}
+	a := announce(s.apis, of)
+	s.announced.Store(a)
+	return a
+}
+
+// shapeVersions copies the shared answer, since each client's has its own version.
+func shapeVersions(k *call, resp group.Response, _ error) kmsg.Response {
+	out := resp.(*announcement).resp
+	if k.version < 4 { // older clients take a minimum of 0 for an error (KAFKA-17011)
+		out.SupportedFeatures = slices.DeleteFunc(slices.Clone(out.SupportedFeatures), func(f kmsg.ApiVersionsResponseSupportedFeature) bool {
+			return f.MinVersion == 0
+		})
+	}
+	return &out
+}
+
+func announce(apis []api, of *kmsg.ApiVersionsResponse) *announcement {
+	a := &announcement{of: of, resp: kmsg.NewApiVersionsResponse()}
+	theirs := map[int16]kmsg.ApiVersionsResponseApiKey{}
+	if of != nil {
+		for _, v := range of.ApiKeys {
+			theirs[v.ApiKey] = v
+		}
+	}
+	for i := range apis {
+		l := &apis[i]
+		minVersion, maxVersion := l.min, l.max
+		if v, ok := theirs[l.key]; !l.own() && of != nil {
+			if !ok {
+				continue
+			}
+			minVersion, maxVersion = max(minVersion, v.MinVersion), min(maxVersion, v.MaxVersion)
+		} else if !l.own() && l.optional {
+			continue
+		}
+		if minVersion <= maxVersion {
+			a.resp.ApiKeys = append(a.resp.ApiKeys, announced(l.key, minVersion, maxVersion))
+		}
+	}
+	if of == nil {
+		return a
+	}
+	for _, f := range of.SupportedFeatures {
+		if !ownFeatures[f.Name] {
+			a.resp.SupportedFeatures = append(a.resp.SupportedFeatures, f)
+		}
+	}
+	for _, f := range of.FinalizedFeatures {
+		if !ownFeatures[f.Name] {
+			a.resp.FinalizedFeatures = append(a.resp.FinalizedFeatures, f)
+		}
+	}
+	a.resp.FinalizedFeaturesEpoch = of.FinalizedFeaturesEpoch
+	return a
+}
+
+func announced(key, minVersion, maxVersion int16) kmsg.ApiVersionsResponseApiKey {
+	v := kmsg.NewApiVersionsResponseApiKey()
+	v.ApiKey, v.MinVersion, v.MaxVersion = key, minVersion, maxVersion
+	return v
+}
