@@ -1,0 +1,88 @@
+// Command kcoord is a group and transaction coordinator that speaks Kafka's
+// protocol and runs as a sidecar in front of a broker.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line.
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Coordinate groups in front of a broker."`
+	Dev     devCommand     `cmd:"" help:"The same with a data plane in process, for a laptop."`
+	Demo    demoCommand    `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
+	Groups  groupsCommand  `cmd:"" help:"Look at groups, over the admin API of a running kcoord."`
+	Record  recordCommand  `cmd:"" help:"Look at Kafka's coordinator records."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// Exit codes.
+const (
+	exitFailure = 1 // something went wrong
+	exitMistake = 2 // the user can mend it: the message says how
+)
+
+// mistake is an error that the user made or can mend.
+type mistake struct{ error }
+
+func (m mistake) Unwrap() error { return m.error }
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	parser := kong.Must(&commands{}, kong.Name("kcoord"),
+		kong.Description("A group coordinator that speaks Kafka's protocol and stands apart from the broker."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	call, err := parser.Parse(args)
+	if err != nil {
+		where := ""
+		if pe := (*kong.ParseError)(nil); errors.As(err, &pe) && pe.Context.Selected() != nil {
+			where = " " + pe.Context.Selected().Path()
+		}
+		return fail(mistake{fmt.Errorf("%w (kcoord%s --help tells more)", err, where)})
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	call.BindTo(ctx, (*context.Context)(nil))
+	return fail(call.Run())
+}
+
+// fail prints an error, if there is one, in one line.
+func fail(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "kcoord: %s\n", oneLine(err))
+	if errors.As(err, &mistake{}) {
+		return exitMistake
+	}
+	return exitFailure
+}
+
+// interruptible is a context that ends at the first signal to end; the second
+// one ends the process.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		s := <-signals
+		cancel(interrupted{s})
+		s = <-signals
+		fmt.Fprintf(os.Stderr, "kcoord: %v for the second time: ended at once\n", s)
+		os.Exit(exitFailure)
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
+
+// interrupted says that the user asked for the end.
+type interrupted struct{ os.Signal }
+
+func (i interrupted) Error() string { return "interrupted (" + i.Signal.String() + ")" }

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+
+	"github.com/kcoord/kcoord/api/admin"
+	"github.com/kcoord/kcoord/api/kafka"
+	"github.com/kcoord/kcoord/api/kafka/embedded"
+	"github.com/kcoord/kcoord/api/kafka/upstream"
+	"github.com/kcoord/kcoord/config"
+	"github.com/kcoord/kcoord/coordinator"
+	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/storage/pebblelog"
+)
+
+// server is one running kcoord. What is opened is closed in the reverse order:
+// first what takes requests, then what decides them, then what keeps them.
+type server struct {
+	config   config.Config
+	log      zerolog.Logger
+	metrics  *prometheus.Registry
+	upstream *upstream.Broker
+	failed   chan error // of a listener
+	close    []func(context.Context) error
+}
+
+// planeStarter starts a data plane in process.
+type planeStarter func(c config.Config, advertised string, log zerolog.Logger) (*embedded.Broker, error)
+
+// runServer runs until ctx ends, then drains. plane is nil where the broker is
+// another process.
+func runServer(ctx context.Context, c config.Config, plane planeStarter) (err error) {
+	s := &server{config: c, log: newLog(c), metrics: prometheus.NewRegistry(), failed: make(chan error, 3)}
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if len(c.Ignored) > 0 {
+		s.log.Info().Msgf("settings of the broker, which kcoord has no use for: %s", strings.Join(c.Ignored, " "))
+	}
+	if len(c.NotActedOn) > 0 {
+		s.log.Info().Msgf("settings that are not acted on yet: %s", strings.Join(c.NotActedOn, " "))
+	}
+	defer func() { err = errors.Join(err, s.drain()) }()
+	if err := s.open(plane); err != nil {
+		return err
+	}
+	if c.Upstream != "" {
+		go s.awaitUpstream(ctx)
+	}
+	select {
+	case <-ctx.Done():
+		s.log.Info().Msgf("%v: finishing what is under way, at most %s", context.Cause(ctx), c.ShutdownTimeout)
+		return nil
+	case err := <-s.failed:
+		return err
+	}
+}
+
+// ports are all that kcoord listens on. They are opened first, since a port in use is
+// the most frequent reason not to start.
+type ports struct{ kafka, admin, http net.Listener }
+
+func (s *server) openPorts() (p ports, err error) {
+	for _, one := range []struct {
+		at      *net.Listener
+		address string
+		flag    string
+	}{{&p.kafka, s.config.Listen, "--listen"}, {&p.admin, s.config.Admin, "--admin"}, {&p.http, s.config.HTTP, "--http"}} {
+		if one.address == "" {
+			continue
+		}
+		l, err := listen(one.address, one.flag)
+		if err != nil {
+			return p, err
+		}
+		*one.at = l
+		s.later(func(context.Context) error { l.Close(); return nil }) // for the case that nobody comes to serve it
+	}
+	return p, nil
+}
+
+func (s *server) later(f func(context.Context) error) { s.close = append(s.close, f) }
+
+func (s *server) open(plane planeStarter) error {
+	p, err := s.openPorts()
+	if err != nil {
+		return err
+	}
+	advertised := cmp.Or(s.config.Advertise, p.kafka.Addr().String())
+	node, err := s.openNode()
+	if err != nil {
+		return err
+	}
+	o := behind(s.config, advertised, s.log)
+	o.Deleted = func(topics []string) { s.forget(node, topics) }
+	if plane != nil {
+		broker, err := plane(s.config, advertised, s.log)
+		if err != nil {
+			return err
+		}
+		s.later(func(context.Context) error { broker.Close(); return nil })
+		o.Dial = broker.Dial
+	}
+	s.upstream = upstream.Open(o)
+	s.later(func(context.Context) error { s.upstream.Close(); return nil })
+	s.serve(p, node)
+	s.started(p, advertised)
+	return nil
+}
+
+// openNode opens the log and the coordinator over it.
+func (s *server) openNode() (*coordinator.Node, error) {
+	if err := claimShards(s.config.Data, s.config.Shards); err != nil {
+		return nil, err
+	}
+	backend, err := pebblelog.Open(filepath.Join(s.config.Data, "coordinator"), state.Index, pebblelog.Options{
+		Logf: func(format string, args ...any) { s.log.Debug().Str("part", "pebble").Msgf(format, args...) },
+	})
+	if err != nil {
+		return nil, opening(err)
+	}
+	s.later(func(context.Context) error { return backend.Close() })
+	node, err := coordinator.Open(coordinator.Options{
+		Backend: backend, Shards: s.config.Shards, Group: s.config.Group, Log: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.later(func(context.Context) error { node.Close(); return nil })
+	s.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kcoord_quarantined_groups", Help: "Groups with records that cannot be read, as far as they were touched since the start.",
+	}, func() float64 { return float64(node.QuarantinedGroups()) }))
+	return node, nil
+}
+
+// forget deletes the offsets of deleted topics everywhere.
+func (s *server) forget(node *coordinator.Node, topics []string) {
+	offsets, err := node.ForgetTopics(topics)
+	switch {
+	case err != nil:
+		s.log.Warn().Err(err).Strs("topics", topics).Msg("topics were deleted; not all of their offsets could be")
+	case offsets > 0:
+		s.log.Info().Strs("topics", topics).Int("offsets", offsets).Msg("topics were deleted, and so were their offsets")
+	}
+}
+
+// serve begins to answer.
+func (s *server) serve(p ports, node *coordinator.Node) {
+	if p.http != nil {
+		h := newHTTP(s.metrics, s.ready)
+		s.later(h.Shutdown)
+		s.run("http", func() error { return h.Serve(p.http) })
+	}
+	if p.admin != nil {
+		a := admin.New(node)
+		s.later(func(ctx context.Context) error { a.Drain(ctx); return nil })
+		s.run("admin", func() error { return a.Serve(p.admin) })
+	}
+	k := kafka.New(kafka.Options{
+		Coordinator: node, Upstream: s.upstream, Advertised: s.config.Advertise,
+		MaxRequestBytes: s.config.MaxRequestBytes, MaxIdle: s.config.MaxIdle,
+		MaxConnections: s.config.MaxConnections, MaxConnectionsPerIP: s.config.MaxConnectionsPerIP,
+		Log: s.log, Metrics: s.metrics,
+	})
+	s.later(func(ctx context.Context) error {
+		if err := k.Shutdown(ctx); err != nil {
+			s.log.Warn().Msg("connections were cut off: shutdown.timeout.ms was over")
+		}
+		return nil
+	})
+	s.run("kafka", func() error { return k.Serve(p.kafka) })
+}
+
+// run serves a listener. When that ends before it is to, so does the process.
+func (s *server) run(name string, serve func() error) {
+	go func() {
+		err := serve()
+		if err != nil && !errors.Is(err, kafka.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("the %s listener failed: %w", name, err)
+		}
+	}()
+}
+
+// started tells where kcoord is to be found.
+func (s *server) started(p ports, advertised string) {
+	address := func(l net.Listener) string {
+		if l == nil {
+			return "off"
+		}
+		return l.Addr().String()
+	}
+	e := s.log.Info().Str("kafka", p.kafka.Addr().String()).Str("advertised", advertised).Str("admin", address(p.admin)).
+		Str("http", address(p.http)).Str("data", s.config.Data)
+	if s.config.Upstream != "" {
+		e = e.Str("upstream", s.config.Upstream)
+	}
+	e.Msg("kcoord has started")
+}
+
+// patience is how long a broker may be silent before it is talked about.
+const patience = 3 * time.Second
+
+// awaitUpstream says whether the broker is found. Clients are served meanwhile,
+// and told to try again where the broker is needed.
+func (s *server) awaitUpstream(ctx context.Context) {
+	silent := time.NewTimer(patience)
+	defer silent.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-s.upstream.Ready():
+			waiting = false
+		case <-silent.C:
+			s.log.Warn().Msgf("the broker at %s does not answer: kcoord keeps trying; is it up, and is --upstream right?", s.config.Upstream)
+		case <-ctx.Done():
+			return
+		}
+	}
+	if c, ok := s.upstream.Cluster(); ok {
+		s.log.Info().Str("cluster", c.ID).Int32("node", c.NodeID).Msgf("the broker at %s answers", s.config.Upstream)
+	}
+}
+
+// ready says what clients would have to wait for.
+func (s *server) ready() error {
+	select {
+	case <-s.upstream.Ready():
+		return nil
+	default:
+		return errors.New("the broker has not answered yet")
+	}
+}
+
+// drain closes everything, within the bound that is set.
+func (s *server) drain() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
+	defer cancel()
+	var errs []error
+	for _, f := range slices.Backward(s.close) {
+		if err := f(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

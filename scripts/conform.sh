@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Plays ../shared/conform against kcoord and compares with what Apache Kafka 4.4.0 answered.
+#
+#   scripts/conform.sh             against `kcoord dev`, and against `kcoord serve` where Java and Maven are
+#   scripts/conform.sh dev|serve   against one of them
+#
+# SHARED says where ../shared is; RUN is a regular expression over scenarios, instead of those that have to pass.
+# The last line tells how many passed and failed, over all.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+shared=${SHARED:-../shared}
+if [ ! -d "$shared/conform" ]; then
+  echo "conform: skipped: $shared/conform is not there"
+  exit 0
+fi
+shared=$(cd "$shared" && pwd)
+
+# What needs neither transactions nor the consumer groups of KIP-848, which are still to come.
+ordinary='^group/|^offsets/|^bugs/(assignments-byte-for-byte|offsets-stay-in-a-rebalance)$'
+without='^offsets/fetch-as-member-of-consumer-group$'
+crashing='^crash/(offsets-survive|classic-group-goes-on|rebalance-begun|static-members|deleted-and-expired|commits-in-flight)$|^bugs/crash/epochs-metadata-and-expiry$'
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/kcoord-conform-XXXXXX")
+broker=''
+cleanup() {
+  [ ! -f "$tmp/pid" ] || kill -9 "$(cat "$tmp/pid")" 2>/dev/null || true
+  [ -z "$broker" ] || "$shared/kafka/kafka.sh" stop "$broker" KILL 2>/dev/null || true
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# A port that nobody has: the same one is needed after every restart.
+free_port() {
+  local p
+  for p in $(shuf -i 20000-29999 -n 50); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null || { echo "$p"; return; }
+  done
+  return 1
+}
+
+go build -o "$tmp/kcoord" ./cmd/kcoord
+cp -R "$shared/conform" "$tmp/conform" # ../shared may be read-only
+chmod -R u+w "$tmp/conform"
+(cd "$tmp/conform" && go build -o "$tmp/play" .)
+
+passed=0 failed=0
+
+# server MODE: writes a script that kills kcoord with -9, if it runs, and starts it.
+server() {
+  local more=''
+  [ "$1" = dev ] || more="--upstream 127.0.0.1:$broker_port"
+  cat >"$tmp/restart" <<EOF
+[ ! -f "$tmp/pid" ] || { kill -9 "\$(cat "$tmp/pid")" 2>/dev/null; while kill -0 "\$(cat "$tmp/pid")" 2>/dev/null; do sleep 0.02; done; }
+"$tmp/kcoord" $1 --listen 127.0.0.1:$port --data "$tmp/data-$1" --properties "$shared/conform/server.properties" \
+  --log-format json $more >>"$tmp/log" 2>&1 </dev/null &
+echo \$! >"$tmp/pid"
+for _ in \$(seq 300); do
+  (exec 3<>/dev/tcp/127.0.0.1/$port) 2>/dev/null && exit 0
+  kill -0 "\$(cat "$tmp/pid")" 2>/dev/null || break
+  sleep 0.1
+done
+tail -5 "$tmp/log" >&2
+exit 1
+EOF
+  bash "$tmp/restart"
+}
+
+# scenarios PATTERN [ARGS…]: plays those that match, adds up.
+scenarios() {
+  local picked rc=0
+  picked=$(cd "$tmp/conform" && "$tmp/play" -list -restart x -run "$1" | grep -vE "$without" | paste -sd '|' -)
+  if [ -z "$picked" ]; then return; fi
+  (cd "$tmp/conform" && "$tmp/play" -target "127.0.0.1:$port" -run "^($picked)\$" "${@:2}") | tee "$tmp/out" || rc=$?
+  local p f
+  p=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$tmp/out")
+  f=$(sed -n 's/.* passed, \([0-9]*\) failed.*/\1/p' "$tmp/out")
+  passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
+}
+
+play() {
+  echo "conform: against kcoord $1"
+  port=$(free_port)
+  server "$1"
+  if [ -n "${RUN:-}" ]; then
+    scenarios "$RUN" -restart "bash $tmp/restart"
+  else
+    scenarios "$ordinary"
+    scenarios "$crashing" -restart "bash $tmp/restart" -timeout 120s
+  fi
+  kill "$(cat "$tmp/pid")" && while kill -0 "$(cat "$tmp/pid")" 2>/dev/null; do sleep 0.05; done
+  rm -f "$tmp/pid"
+}
+
+# A real Kafka that advertises kcoord's address, in front of which kcoord stands.
+start_broker() {
+  broker_port=$(free_port) controller_port=$(free_port) port=$(free_port)
+  broker=$tmp/broker.properties
+  sed -e "s/19292/$broker_port/g; s/19293/$controller_port/g" \
+    -e "s#^advertised.listeners=.*#advertised.listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller_port#" \
+    -e "s#^log.dirs=.*#log.dirs=$tmp/kafka-data#" "$shared/conform/kafka.properties" >"$broker"
+  echo 'transaction.partition.verification.enable=false' >>"$broker"
+  "$shared/kafka/kafka.sh" start "$broker" >/dev/null
+}
+
+mode=${1:-all}
+case $mode in all | dev) play dev ;; esac
+case $mode in
+all | serve)
+  if command -v java >/dev/null && command -v mvn >/dev/null; then
+    start_broker
+    free_port() { echo "$port"; } # the one that the broker advertises
+    play serve
+  else
+    echo "conform: kcoord serve in front of a real Kafka is skipped: java and mvn are not there"
+  fi
+  ;;
+esac
+echo "conform: $passed passed, $failed failed"
+[ "$failed" = 0 ]
