@@ -103,7 +103,7 @@ func (s *server) open(plane planeStarter) error {
 		return err
 	}
 	o := behind(s.config, advertised, s.log)
-	o.Deleted = func(topics []string) { s.forget(node, topics) }
+	o.Deleted = func(topics []string) error { return s.forget(node, topics) }
 	if plane != nil {
 		broker, err := plane(s.config, advertised, s.log)
 		if err != nil {
@@ -145,14 +145,15 @@ func (s *server) openNode() (*coordinator.Node, error) {
 }
 
 // forget deletes the offsets of deleted topics everywhere.
-func (s *server) forget(node *coordinator.Node, topics []string) {
+func (s *server) forget(node *coordinator.Node, topics []string) error {
 	offsets, err := node.ForgetTopics(topics)
-	switch {
-	case err != nil:
-		s.log.Warn().Err(err).Strs("topics", topics).Msg("topics were deleted; not all of their offsets could be")
-	case offsets > 0:
+	if err != nil {
+		return err
+	}
+	if offsets > 0 {
 		s.log.Info().Strs("topics", topics).Int("offsets", offsets).Msg("topics were deleted, and so were their offsets")
 	}
+	return nil
 }
 
 // serve begins to answer.
