@@ -34,9 +34,10 @@ type Options struct {
 	MaxAge time.Duration
 	// Timeout bounds a dial and a question: 3 s.
 	Timeout time.Duration
-	// Deleted is told the names of topics that were deleted. Nothing else is asked
-	// and no topic of these names is shown before it returns.
-	Deleted func(topics []string)
+	// Deleted is told the names of topics that were deleted, from a goroutine of
+	// its own, and again after Refresh when it returns an error. No topic of these
+	// names is shown before it has returned without one.
+	Deleted func(topics []string) error
 }
 
 // Broker is the broker behind the sidecar.
@@ -47,6 +48,7 @@ type Broker struct {
 	done   chan struct{}
 	ready  chan struct{}
 	once   sync.Once
+	rites  sync.WaitGroup // goroutines that tell of deletions
 
 	asks     chan *ask
 	versions atomic.Pointer[kmsg.ApiVersionsResponse]
@@ -71,7 +73,7 @@ func Open(o Options) *Broker {
 		o.Timeout = 3 * time.Second
 	}
 	if o.Deleted == nil {
-		o.Deleted = func([]string) {}
+		o.Deleted = func([]string) error { return nil }
 	}
 	if o.Dial == nil {
 		addr := o.Addr
@@ -122,6 +124,7 @@ func (b *Broker) Topics() *Topics { return &b.topics }
 // other: that is what makes a burst of them one request.
 func (b *Broker) run(ctx context.Context) {
 	defer close(b.done)
+	defer b.rites.Wait()
 	l := &link{b: b}
 	defer l.close()
 	tick := time.NewTicker(b.o.Refresh)
@@ -174,7 +177,8 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 		return err
 	}
 	b.learn(resp)
-	suspects := b.topics.full(resp, time.Now(), b.o.Deleted)
+	replaced, suspects := b.topics.full(resp, time.Now())
+	b.bury(ctx, replaced, "topics were deleted and created again")
 	if len(suspects) > 0 {
 		b.confirm(ctx, l, suspects)
 	}
@@ -188,10 +192,32 @@ func (b *Broker) confirm(ctx context.Context, l *link, suspects []string) {
 	if err != nil {
 		return // they stay suspects, and the next full look comes here again
 	}
-	if gone := b.topics.confirmed(resp, suspects, b.o.Deleted); len(gone) > 0 {
-		b.o.Log.Info().Strs("topics", gone).Msg("topics were deleted")
-		b.o.Deleted(gone)
+	replaced, gone := b.topics.confirmed(resp, suspects)
+	b.bury(ctx, replaced, "topics were deleted and created again")
+	b.bury(ctx, gone, "topics were deleted")
+}
+
+// bury tells of deleted topics until it was heard.
+func (b *Broker) bury(ctx context.Context, names []string, what string) {
+	if len(names) == 0 {
+		return
 	}
+	b.o.Log.Info().Strs("topics", names).Msg(what)
+	b.rites.Go(func() {
+		for {
+			err := b.o.Deleted(names)
+			if err == nil {
+				b.topics.buried(names)
+				return
+			}
+			b.o.Log.Warn().Err(err).Strs("topics", names).Msg("the offsets of deleted topics could not be deleted; trying again")
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(b.o.Refresh):
+			}
+		}
+	})
 }
 
 // learn keeps what an answer says about the cluster.

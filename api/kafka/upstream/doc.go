@@ -16,8 +16,9 @@
 //     full and successful answers in a row (five, where they name no topic at all)
 //     from the same cluster left it out, and the broker then says
 //     UNKNOWN_TOPIC_OR_PARTITION to its very name. Or when the name has another id:
-//     then the old topic is gone for certain, and Deleted is told before the new
-//     one is shown to anybody, so that its first commits come after.
+//     then the old topic is gone for certain. Until Deleted has heard of a
+//     deletion, no topic of that name is shown to anybody (commits to it are asked
+//     to try again), so that the first offsets of a new one come after.
 //
 // What is not seen: a topic deleted while kcoord was down. Absent answers that
 // for a list of names.

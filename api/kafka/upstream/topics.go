@@ -43,6 +43,8 @@ type Topics struct {
 	seen    time.Time
 	down    bool
 	without map[string]*absence
+
+	dying map[string]int // names whose deletion is being told; of mu
 }
 
 // absence is a topic that full answers left out.
@@ -53,7 +55,7 @@ type absence struct {
 
 func (t *Topics) init(b *Broker) {
 	t.b, t.stale = b, true
-	t.byName, t.byID, t.without = map[string]*Topic{}, map[[16]byte]*Topic{}, map[string]*absence{}
+	t.byName, t.byID, t.without, t.dying = map[string]*Topic{}, map[[16]byte]*Topic{}, map[string]*absence{}, map[string]int{}
 }
 
 // Find returns the topic of a name; nil: ask for it.
@@ -167,7 +169,9 @@ func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byt
 	if b.topics.otherCluster(resp) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, errOtherCluster)
 	}
-	return b.topics.some(resp, b.o.Deleted)
+	replaced, err := b.topics.some(resp)
+	b.bury(ctx, replaced, "topics were deleted and created again")
+	return err
 }
 
 // read makes topics of an answer: those that exist, whatever else is wrong with
@@ -200,25 +204,27 @@ func partitions(t *kmsg.MetadataResponseTopic) (n int32) {
 	return n
 }
 
-// some takes in an answer about some topics.
-func (t *Topics) some(resp *kmsg.MetadataResponse, deleted func([]string)) error {
+// some takes in an answer about some topics. It returns those whose name has
+// another id now.
+func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, err error) {
 	found, absent, err := read(resp)
-	t.replaced(found, deleted)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
-		t.show(topic)
+		if t.show(topic, &replaced); t.dying[topic.Name] > 0 {
+			err = fmt.Errorf("%w: topic %q was deleted and its offsets are still there", ErrUnavailable, topic.Name)
+		}
 	}
 	for _, name := range absent {
 		t.hide(name)
 	}
-	return err
+	return replaced, err
 }
 
-// full takes in an answer about all topics, and returns those that may have been deleted.
-func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, deleted func([]string)) (suspects []string) {
+// full takes in an answer about all topics. It returns those whose name has
+// another id now, and those that may have been deleted.
+func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time) (replaced, suspects []string) {
 	found, _, _ := read(resp)
-	t.replaced(found, deleted)
 	present := make(map[string]bool, len(resp.Topics))
 	for i := range resp.Topics {
 		if resp.Topics[i].Topic != nil {
@@ -228,7 +234,7 @@ func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, deleted func([
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
-		t.show(topic)
+		t.show(topic, &replaced)
 	}
 	for name := range t.byName {
 		if !present[name] {
@@ -249,7 +255,7 @@ func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, deleted func([
 		}
 	}
 	slices.Sort(suspects)
-	return suspects
+	return replaced, suspects
 }
 
 // otherCluster says whether an answer comes from another cluster than those
@@ -269,50 +275,36 @@ func (t *Topics) otherCluster(resp *kmsg.MetadataResponse) bool {
 	return true
 }
 
-// replaced tells of topics whose name has another id now.
-func (t *Topics) replaced(found []*Topic, deleted func([]string)) {
-	var names []string
-	for _, topic := range found {
-		old := t.byName[topic.Name] // only this goroutine writes
-		if old == nil && t.without[topic.Name] != nil {
-			old = t.without[topic.Name].topic
-		}
-		if old != nil && old.ID != topic.ID && old.ID != ([16]byte{}) && topic.ID != ([16]byte{}) {
-			names = append(names, topic.Name)
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	t.mu.Lock()
-	for _, n := range names {
-		t.drop(n)
-		delete(t.without, n)
-	}
-	t.mu.Unlock()
-	t.b.o.Log.Info().Strs("topics", names).Msg("topics were deleted and created again")
-	deleted(names)
-}
-
 // confirmed returns the suspects that the broker says it does not have. The
 // others are there after all, or looked at anew.
-func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string, deleted func([]string)) (gone []string) {
+func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string) (replaced, gone []string) {
 	found, absent, _ := read(resp)
-	t.replaced(found, deleted)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
-		t.show(topic)
+		t.show(topic, &replaced)
 	}
 	for _, name := range suspects {
 		if a := t.without[name]; slices.Contains(absent, name) {
 			delete(t.without, name)
+			t.dying[name]++
 			gone = append(gone, name)
 		} else if a != nil {
 			a.looks = 0
 		}
 	}
-	return gone
+	return replaced, gone
+}
+
+// buried says that the deletion of topics was heard: new ones of their names may be shown.
+func (t *Topics) buried(names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range names {
+		if t.dying[n]--; t.dying[n] == 0 {
+			delete(t.dying, n)
+		}
+	}
 }
 
 func (t *Topics) isStale() bool {
@@ -334,19 +326,32 @@ func (t *Topics) failed(now time.Time) (first bool) {
 
 // REQUIRES of show, hide and drop: t.mu is held for writing.
 
-func (t *Topics) show(topic *Topic) {
-	if old := t.byName[topic.Name]; old != nil {
-		if *old == *topic {
+// show shows a topic, unless an older one of its name is not buried yet.
+func (t *Topics) show(topic *Topic, replaced *[]string) {
+	old := t.byName[topic.Name]
+	if a := t.without[topic.Name]; old == nil && a != nil {
+		old = a.topic
+	}
+	delete(t.without, topic.Name)
+	if old != nil && old.ID != topic.ID && old.ID != ([16]byte{}) && topic.ID != ([16]byte{}) {
+		*replaced = append(*replaced, topic.Name)
+		t.dying[topic.Name]++
+	}
+	if t.dying[topic.Name] > 0 {
+		t.drop(topic.Name)
+		return
+	}
+	if now := t.byName[topic.Name]; now != nil {
+		if *now == *topic {
 			return // keep the one that others hold already
 		}
-		topic.Name = old.Name
-		delete(t.byID, old.ID)
+		topic.Name = now.Name
+		delete(t.byID, now.ID)
 	}
 	t.byName[topic.Name] = topic
 	if topic.ID != ([16]byte{}) {
 		t.byID[topic.ID] = topic
 	}
-	delete(t.without, topic.Name)
 }
 
 // hide takes a topic out of the view and makes it one that may have been deleted.
