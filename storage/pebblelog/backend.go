@@ -28,6 +28,8 @@ type Backend struct {
 	cleaner   queue[*shard] // shards with much that is superseded
 	tails     atomic.Int64  // bytes of all shards' logs that are not folded
 
+	commitCount atomic.Int64
+
 	commits, folds, cleanings sync.WaitGroup // one goroutine each
 	notifies                  sync.WaitGroup
 

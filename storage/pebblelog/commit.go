@@ -2,6 +2,7 @@ package pebblelog
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -36,6 +37,8 @@ func (b *Backend) commitLoop() {
 	var shards []*shard
 	var sets []set
 	for {
+		b.committer.await()
+		runtime.Gosched()
 		var ok bool
 		if shards, ok = b.committer.take(shards); !ok {
 			return
@@ -53,6 +56,7 @@ func (b *Backend) commitLoop() {
 			return
 		}
 		batch.Reset()
+		b.commitCount.Add(1)
 		for i := range sets {
 			b.committed(&sets[i])
 			sets[i] = set{}

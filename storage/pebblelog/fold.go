@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kcoord/kcoord/storage"
-	"github.com/kcoord/kcoord/storage/recordlog"
 )
 
 // foldChunk bounds what one fold holds in memory and writes at once.
@@ -95,27 +95,44 @@ func (s *shard) wantsCleaning() bool {
 	return s.meta.written > max(s.b.opts.CleanBytes, s.meta.live)
 }
 
-// fold1 is one chunk's fold. Its slices alias arena, its strings too.
-type fold1 struct {
+// fold is the work on one chunk. What it points to lies in arena and keys,
+// which are not moved or written again until reset.
+type fold struct {
 	shard  *shard
 	arena  []byte // copies of the batches
+	keys   []byte // the keys in the key table
 	latest map[string]int
 	rows   []foldRow
 	// entities says which have a live record in this chunk.
 	entities map[string]bool
+	names    []string
 }
 
 type foldRow struct {
 	row    []byte // the key in the key table
 	key    []byte // the record's
-	entity []byte
-	class  storage.Class
-	row1   row
+	latest row
+}
+
+// folds are kept for the next: a fold's memory is that of its chunk.
+var folds = sync.Pool{New: func() any { return &fold{latest: map[string]int{}, entities: map[string]bool{}} }}
+
+func (f *fold) reset() {
+	clear(f.latest)
+	clear(f.entities)
+	clear(f.rows)
+	clear(f.names)
+	*f = fold{arena: f.arena[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], entities: f.entities, names: f.names[:0]}
 }
 
 // foldSome folds up to foldChunk bytes of batches and returns their size.
 func (s *shard) foldSome(to storage.Offset) (int64, error) {
-	f := fold1{shard: s, latest: map[string]int{}, entities: map[string]bool{}}
+	f := folds.Get().(*fold)
+	defer func() {
+		f.reset()
+		folds.Put(f)
+	}()
+	f.shard = s
 	folded, err := f.collect(s.meta.folded, to)
 	if err != nil {
 		return 0, err
@@ -132,75 +149,80 @@ func (s *shard) foldSome(to storage.Offset) (int64, error) {
 }
 
 // collect reads the chunk and keeps the last record of each key. It returns where the chunk ends.
-func (f *fold1) collect(from, to storage.Offset) (storage.Offset, error) {
+func (f *fold) collect(from, to storage.Offset) (storage.Offset, error) {
 	iter, err := f.shard.logIter(from)
 	if err != nil {
 		return 0, err
 	}
-	f.arena = make([]byte, 0, max(0, min(f.shard.tail.Load(), foldChunk)))
+	if size := int(min(f.shard.tail.Load(), foldChunk)); size > cap(f.arena) {
+		f.arena = make([]byte, 0, size)
+	}
 	for ok := iter.First(); ok && from < to; ok = iter.Next() {
-		batch, err := parseBatch(iter)
+		value, err := iter.ValueAndErr()
 		if err != nil {
 			return 0, errors.Join(err, iter.Close())
 		}
-		if len(f.arena) > 0 && len(f.arena)+len(batch.Bytes()) > cap(f.arena) {
+		if len(f.arena) > 0 && len(f.arena)+len(value) > cap(f.arena) {
 			break // growing would move what the rows alias
 		}
-		if err := f.add(&batch); err != nil {
+		if from, err = f.add(baseOf(iter.Key()), value); err != nil {
 			return 0, errors.Join(err, iter.Close())
 		}
-		from = storage.Offset(batch.NextOffset())
 	}
 	return from, errors.Join(iter.Error(), iter.Close())
 }
 
-func (f *fold1) add(batch *recordlog.Batch) error {
+// add takes in a batch and returns where it ends.
+func (f *fold) add(base storage.Offset, value []byte) (storage.Offset, error) {
 	start := len(f.arena)
-	f.arena = append(f.arena, batch.Bytes()...)
-	own, err := recordlog.Parse(f.arena[start:], batch.BaseOffset)
+	f.arena = append(f.arena, value...)
+	batch, err := checkBatch(base, f.arena[start:])
 	if err != nil {
-		return err
+		return 0, err
 	}
-	it := own.Iter()
+	it := batch.Iter()
 	for it.Next() {
 		r := &it.Record
-		key := unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) // the arena is not written again
+		key := unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) // in the arena, where it stays
 		i, ok := f.latest[key]
 		if !ok {
 			i = len(f.rows)
 			f.latest[key] = i
 			f.rows = append(f.rows, foldRow{key: r.Key})
 		}
-		f.rows[i].row1 = row{r.Offset, r.Timestamp, r.Value}
+		f.rows[i].latest = row{r.Offset, r.Timestamp, r.Value}
 	}
-	return it.Err()
+	return storage.Offset(batch.NextOffset()), it.Err()
 }
 
 // file finds out where each record belongs, and sorts.
-func (f *fold1) file() {
-	keys := make([]byte, 0, len(f.arena)/2)
+func (f *fold) file() {
 	for i := range f.rows {
 		r := &f.rows[i]
-		r.entity, r.class = f.shard.b.index(r.key)
-		start := len(keys)
-		keys = rowKey(keys, f.shard.id, r.entity, r.class, r.key)
-		r.row = keys[start:len(keys):len(keys)]
-		if r.class != storage.Orphan {
-			f.entities[string(r.entity)] = f.entities[string(r.entity)] || r.row1.value != nil
+		entity, class := f.shard.b.index(r.key)
+		start := len(f.keys)
+		f.keys = rowKey(f.keys, f.shard.id, entity, class, r.key)
+		r.row = f.keys[start:len(f.keys):len(f.keys)]
+		if class == storage.Orphan {
+			continue
+		}
+		live, known := f.entities[string(entity)]
+		if now := live || r.latest.value != nil; !known || now != live {
+			f.entities[string(entity)] = now
 		}
 	}
 	slices.SortFunc(f.rows, func(a, b foldRow) int { return bytes.Compare(a.row, b.row) })
 }
 
-func (f *fold1) write(next meta) error {
+func (f *fold) write(next meta) error {
 	s := f.shard
-	batch := s.b.db.NewBatchWithSize(len(f.arena)/2 + 4096)
+	batch := s.b.db.NewBatchWithSize(2*len(f.keys) + 4096)
 	defer batch.Close()
 	for i := range f.rows {
 		r := &f.rows[i]
-		op := batch.SetDeferred(len(r.row), r.row1.size())
+		op := batch.SetDeferred(len(r.row), r.latest.size())
 		copy(op.Key, r.row)
-		r.row1.put(op.Value)
+		r.latest.put(op.Value)
 		if err := op.Finish(); err != nil {
 			return err
 		}
@@ -216,14 +238,13 @@ func (f *fold1) write(next meta) error {
 
 // mark sets the markers of entities that have a live record, and removes those
 // of entities whose last one the chunk's tombstones end.
-func (f *fold1) mark(batch *pebble.Batch) error {
-	names := make([]string, 0, len(f.entities))
+func (f *fold) mark(batch *pebble.Batch) error {
 	for name := range f.entities {
-		names = append(names, name)
+		f.names = append(f.names, name)
 	}
-	slices.Sort(names)
+	slices.Sort(f.names)
 	var key []byte
-	for _, name := range names {
+	for _, name := range f.names {
 		live := f.entities[name]
 		if !live {
 			var err error
@@ -247,7 +268,7 @@ func (f *fold1) mark(batch *pebble.Batch) error {
 
 // livesOn says whether the entity, of which the chunk has only tombstones, has
 // a live row of a key that the chunk does not have.
-func (f *fold1) livesOn(entity []byte) (lives bool, err error) {
+func (f *fold) livesOn(entity []byte) (lives bool, err error) {
 	s := f.shard
 	err = s.rows(entity, func(_ storage.Class, key []byte, r row) error {
 		if _, inChunk := f.latest[string(key)]; r.value == nil || inChunk {

@@ -44,6 +44,15 @@ func (q *queue[T]) take(empty []T) ([]T, bool) {
 	return items, true
 }
 
+// await waits until take would not.
+func (q *queue[T]) await() {
+	q.mu.Lock()
+	for len(q.items) == 0 && !q.closed && q.failed() == nil {
+		q.wake.Wait()
+	}
+	q.mu.Unlock()
+}
+
 // close lets the goroutine end when it has taken what is there.
 func (q *queue[T]) close() {
 	q.mu.Lock()

@@ -154,13 +154,18 @@ func parseBatch(iter *pebble.Iterator) (recordlog.Batch, error) {
 	if err != nil {
 		return recordlog.Batch{}, err
 	}
-	base := baseOf(iter.Key())
+	return checkBatch(baseOf(iter.Key()), value)
+}
+
+// checkBatch reads the batch that is stored under a base offset.
+func checkBatch(base storage.Offset, value []byte) (recordlog.Batch, error) {
 	batch, err := recordlog.Parse(value, int64(base))
 	if err != nil {
 		return batch, fmt.Errorf("log at offset %d: %w", base, err)
 	}
-	if batch.BaseOffset != int64(base) {
-		return batch, fmt.Errorf("%w: log at offset %d: the batch says %d", storage.ErrCorrupt, base, batch.BaseOffset)
+	if batch.BaseOffset != int64(base) || len(batch.Bytes()) != len(value) {
+		return batch, fmt.Errorf("%w: log at offset %d: the batch says %d, with %d of %d bytes",
+			storage.ErrCorrupt, base, batch.BaseOffset, len(batch.Bytes()), len(value))
 	}
 	return batch, nil
 }
