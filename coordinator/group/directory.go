@@ -182,11 +182,12 @@ func (m *Machine) settle(e *entry) {
 	}
 }
 
-// Evict is part of machine.Machine.
+// Evict is part of machine.Machine. What was used last stays, however big: else
+// it would be loaded for each request.
 func (m *Machine) Evict(durable storage.Offset) {
 	for m.resident > m.cfg.ResidentOffsets {
 		e := m.idle.first
-		if e == nil || e.last >= durable {
+		if e == m.idle.last || e.last >= durable { // or there is none
 			return
 		}
 		m.forget(e)

@@ -1,8 +1,8 @@
 package group
 
 import (
-	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,53 +196,56 @@ func (s *script) sync() {
 	s.h.do(s.who(), Sync{r})
 }
 
-// stable has members, m=a,b/instance, form a stable generation: 1 with one, 2 with more.
+// stable has members, m=a,b/instance, form a stable generation: the first one
+// alone, then it and the others. Its commands have the other arguments, too.
 func (s *script) stable() {
-	before := s.h.said()
-	args, members := s.args, strings.Split(s.str("m", ""), ",")
-	extra := ""
-	for k, v := range args {
+	before, id, gen := s.h.said(), s.group(), int32(0)
+	s.h.seen = func(_ string, resp Response) {
+		if j, is := resp.(*kmsg.JoinGroupResponse); is && j.ErrorCode == none {
+			gen = j.Generation
+		}
+	}
+	members, extra := s.str("m", ""), ""
+	for k, v := range s.args {
 		if k != "m" {
 			extra += " " + k + "=" + v
 		}
 	}
-	var joins, syncs []string
-	assign := ""
-	for _, m := range members {
-		id, inst, static := strings.Cut(m, "/")
-		if static {
-			inst = " instance=" + inst
-		}
-		if !static {
-			s.run("join as=" + id + extra)
-			joins = append(joins, "join m="+id+extra)
-		} else {
-			joins = append(joins, "join as="+id+inst+extra)
-		}
-		s.run(joins[len(joins)-1])
-		s.h.advance(0)
-		joins[len(joins)-1] = "join m=" + id + inst + extra
-		syncs = append(syncs, "sync m="+id+inst+extra)
-		assign += "," + id + ":for-" + id
-		if len(joins) == 1 {
-			s.run(syncs[0] + " gen=1 assign=" + assign[1:])
-		}
-	}
-	gen := 1
-	if len(members) > 1 {
-		gen = 2
-		s.run(joins[0])
-		s.h.advance(0)
-		for i, y := range syncs {
-			y += " gen=2"
+	var names, as []string
+	sync := func() {
+		for i, n := range names {
+			line := fmt.Sprintf("sync m=%s%s gen=%d", n, extra, gen)
 			if i == 0 {
-				y += " assign=" + assign[1:]
+				line += " assign=" + strings.Join(as, ",")
 			}
-			s.run(y)
+			s.run(line)
 		}
 	}
+	var again string
+	for m := range strings.SplitSeq(members, ",") {
+		name, inst, static := strings.Cut(m, "/")
+		join := "join m=" + name + extra
+		if static {
+			s.run("join as=" + name + " instance=" + inst + extra)
+			join += " instance=" + inst
+		} else {
+			s.run("join as=" + name + extra)
+			s.run(join)
+		}
+		names, as = append(names, name), append(as, name+":for-"+name)
+		if again == "" {
+			again = join
+			s.h.advance(0)
+			sync()
+		}
+	}
+	if len(names) > 1 {
+		s.run(again)
+		sync()
+	}
+	s.h.seen = nil
 	s.h.said()
-	s.h.printf("%s%s is stable in generation %d: %s\n", before, cmp.Or(args["g"], "g"), gen, args["m"])
+	s.h.printf("%s%s is stable in generation %d: %s\n", before, id, gen, members)
 }
 
 func (s *script) heartbeat() {
