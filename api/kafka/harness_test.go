@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,6 +181,7 @@ type stage struct {
 	addr   string
 	log    *lines
 	broker *embedded.Broker
+	passTo atomic.Pointer[func() (net.Conn, error)] // where requests are passed on to, when not to broker
 }
 
 func newStage(t testing.TB, on func(group.Request) (group.Response, error, bool), change ...func(*Options)) *stage {
@@ -193,7 +195,12 @@ func newStage(t testing.TB, on func(group.Request) (group.Response, error, bool)
 	if s.broker, err = embedded.Start(embedded.Options{Advertised: s.addr, AutoCreateTopics: true, Partitions: 2, Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	s.up = upstream.Open(upstream.Options{Dial: s.broker.Dial, Log: log})
+	s.up = upstream.Open(upstream.Options{Log: log, Dial: func(ctx context.Context) (net.Conn, error) {
+		if f := s.passTo.Load(); f != nil {
+			return (*f)()
+		}
+		return s.broker.Dial(ctx)
+	}})
 	<-s.up.Ready()
 	o := Options{Coordinator: s.coord, Upstream: s.up, Log: log}
 	for _, c := range change {

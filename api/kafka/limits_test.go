@@ -1,0 +1,168 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// corpus is a file a line: a name, then the bytes that a client sends.
+func corpus(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob("testdata/malformed/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no corpus: ", err)
+	}
+	m := map[string][]byte{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m[filepath.Base(f)] = b
+	}
+	return m
+}
+
+// What does not parse ends its own connection with a log line that names the
+// client, after the answers to what came before.
+func TestMalformed(t *testing.T) {
+	s := newStage(t, yes)
+	other := s.client()
+	for name, bytes := range corpus(t) {
+		t.Run(name, func(t *testing.T) {
+			s.srv.bad = rate{}
+			c := s.client()
+			before := beat("g")
+			corr := c.send(4, before)
+			if _, err := c.nc.Write(bytes); err != nil {
+				t.Fatal(err)
+			}
+			recv[*kmsg.HeartbeatResponse](c, corr, before)
+			c.closed()
+			line := s.log.await(t, c.nc.LocalAddr().String())
+			if strings.HasPrefix(name, "length-") && !strings.Contains(line, `"bytes":`) {
+				t.Error("no size in ", line)
+			}
+			do[*kmsg.HeartbeatResponse](other, 4, beat("g"))
+		})
+	}
+}
+
+// A length alone allocates nothing.
+func TestHugeLength(t *testing.T) {
+	s := newStage(t, yes)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 50 {
+		c := s.client()
+		// Just below the limit, so that it is waited for.
+		c.nc.Write(append(binary.BigEndian.AppendUint32(nil, 100<<20), 0, 8, 0, 9, 0, 0, 0, 1, 0, 0))
+	}
+	do[*kmsg.HeartbeatResponse](s.client(), 4, beat("g"))
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 8<<20 {
+		t.Errorf("%d MB were allocated for 50 lengths", got>>20)
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	for name, limit := range map[string]func(*Options){
+		"max.connections":        func(o *Options) { o.MaxConnections = 2 },
+		"max.connections.per.ip": func(o *Options) { o.MaxConnectionsPerIP = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, yes, limit)
+			a, b := s.client(), s.client()
+			do[*kmsg.HeartbeatResponse](a, 4, beat("g"))
+			do[*kmsg.HeartbeatResponse](b, 4, beat("g"))
+			s.client().closed()
+			s.log.await(t, "too many connections")
+			a.nc.Close()
+			for { // until the server has noticed
+				c := s.client()
+				c.send(4, beat("g"))
+				if _, _, err := c.raw(); err == nil {
+					break
+				}
+			}
+			do[*kmsg.HeartbeatResponse](b, 4, beat("g"))
+		})
+	}
+}
+
+// Who says nothing, half a frame, or reads nothing is closed; who waits for a join is not.
+func TestIdle(t *testing.T) {
+	s := newStage(t, yes, func(o *Options) { o.MaxIdle = 150 * time.Millisecond })
+	silent, half, joining := s.client(), s.client(), s.client()
+	half.nc.Write([]byte{0, 0, 0, 50, 0})
+	join := joinOf("g")
+	corr := joining.send(9, join)
+	p := <-s.coord.parked
+	silent.closed()
+	half.closed()
+	s.log.await(t, "connections.max.idle.ms")
+	p.reply(kmsg.NewPtrJoinGroupResponse(), nil)
+	recv[*kmsg.JoinGroupResponse](joining, corr, join)
+}
+
+// Thousands of connections that say nothing, or half a frame, cost others nothing.
+func TestSilentConnections(t *testing.T) {
+	n := 10_000
+	if testing.Short() {
+		n = 500
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	n = min(n, int(files.Cur-200)/2)
+	s := newStage(t, yes)
+	working := s.client()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	conns := make([]net.Conn, n)
+	var dials sync.WaitGroup
+	for w := range 8 {
+		dials.Go(func() {
+			for i := w; i < n; i += 8 {
+				nc, err := net.Dial("tcp", s.addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if conns[i] = nc; i%2 == 0 {
+					nc.Write([]byte{0x7f, 0, 0})
+				}
+			}
+		})
+	}
+	dials.Wait()
+	defer func() {
+		for _, nc := range conns {
+			if nc != nil {
+				nc.Close()
+			}
+		}
+	}()
+	do[*kmsg.HeartbeatResponse](s.client(), 4, beat("g")) // the last is accepted
+	do[*kmsg.HeartbeatResponse](working, 4, beat("g"))
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := int64(after.HeapInuse+after.StackInuse-before.HeapInuse-before.StackInuse) / int64(n)
+	t.Logf("%d connections, %d bytes each (both ends)", n, each)
+	if each > 16<<10 {
+		t.Errorf("%d bytes a silent connection", each)
+	}
+}
