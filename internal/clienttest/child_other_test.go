@@ -1,0 +1,7 @@
+//go:build !linux
+
+package clienttest
+
+import "syscall"
+
+func boundToUs() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,77 @@
+package clienttest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// executable is kcoord, built once for all tests.
+var executable string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "kcoord-clienttest-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	executable = filepath.Join(folder, "kcoord")
+	build := exec.Command("go", "build", "-o", executable, "github.com/kcoord/kcoord/cmd/kcoord")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building kcoord:", err)
+		return 1
+	}
+	parallel()
+	return m.Run()
+}
+
+// parallel lets more tests run at a time than there are cores, unless it was said
+// how many: they wait for clients' timers most of the time.
+func parallel() {
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", "8")
+	}
+}
+
+// patience is what a failure waits for, and nothing else.
+const patience = 40 * time.Second
+
+// until waits until holds returns nil, and tells its last complaint when it never does.
+func until(t testing.TB, what string, holds func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := holds()
+	for pause(ctx) && err != nil {
+		err = holds()
+	}
+	if err != nil {
+		t.Fatalf("%s: not after %s: %v", what, patience, err)
+	}
+}
+
+// pause lets others work before something is tried again. It returns false when ctx is over.
+func pause(ctx context.Context) bool {
+	again := time.NewTimer(5 * time.Millisecond)
+	defer again.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-again.C:
+		return true
+	}
+}
