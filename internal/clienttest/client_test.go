@@ -13,6 +13,7 @@ const (
 	beat      = 50 * time.Millisecond
 	session   = 10 * time.Second
 	rebalance = 10 * time.Second
+	forgotten = 6 * time.Second // the shortest session
 )
 
 func soon(int) time.Duration { return retrySoon }

@@ -41,7 +41,9 @@ func joinKafkaGo(t testing.TB, k *child, s seat) *kafkaGoMember {
 	var err error
 	m.group, err = kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: s.group, Brokers: m.brokers, Topics: []string{s.topic}, Dialer: m.dialer, StartOffset: kafka.FirstOffset,
-		HeartbeatInterval: beat, SessionTimeout: session, RebalanceTimeout: rebalance, JoinGroupBackoff: retrySoon,
+		HeartbeatInterval: beat, RebalanceTimeout: rebalance,
+		SessionTimeout:   forgotten, // after a kill it joins as somebody else, and leaves its former self to the timeout
+		JoinGroupBackoff: retrySoon,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +74,7 @@ func (m *kafkaGoMember) run(ctx context.Context) {
 func (m *kafkaGoMember) consume(ctx context.Context, g *kafka.Generation, a kafka.PartitionAssignment) {
 	r := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: m.brokers, Topic: m.seat.topic, Partition: a.ID, Dialer: m.dialer,
-		MaxWait: 10 * beat, ReadLagInterval: -1, ReadBackoffMin: retrySoon, ReadBackoffMax: retrySoon,
+		MaxWait: 10 * beat, ReadBatchTimeout: 10 * beat, ReadLagInterval: -1, ReadBackoffMin: retrySoon, ReadBackoffMax: retrySoon,
 	})
 	defer r.Close()
 	if r.SetOffset(a.Offset) != nil {

@@ -1,7 +1,6 @@
 package clienttest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,11 +230,12 @@ func (a *saramaAdmin) list() (ids []string, err error) {
 }
 
 // commit goes through sarama's offset manager, which is for consumers without a group.
-func (a *saramaAdmin) commit(group, topic string, offsets map[int32]int64, metadata string) (err error) {
+func (a *saramaAdmin) commit(group, topic string, offsets map[int32]int64, metadata string) error {
 	om, err := sarama.NewOffsetManagerFromClient(group, a.client)
 	if err != nil {
 		return err
 	}
+	var poms []sarama.PartitionOffsetManager
 	for p, o := range offsets {
 		pom, err := om.ManagePartition(topic, p)
 		if err != nil {
@@ -243,15 +243,16 @@ func (a *saramaAdmin) commit(group, topic string, offsets map[int32]int64, metad
 		}
 		pom.MarkOffset(o, metadata)
 		pom.ResetOffset(o, metadata) // of the two, the one that moves it
-		pom.AsyncClose()
-		defer func() {
-			for e := range pom.Errors() {
-				err = cmp.Or(err, e.Err)
-			}
-		}()
+		poms = append(poms, pom)
 	}
 	om.Commit()
-	return om.Close()
+	err = om.Close()
+	for _, pom := range poms {
+		for e := range pom.Errors() {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 func (a *saramaAdmin) fetch(group, topic string, partitions int32) (*sarama.OffsetFetchResponse, error) {
