@@ -24,7 +24,10 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/kcoord-conform-XXXXXX")
 broker=''
 cleanup() {
   [ ! -f "$tmp/pid" ] || kill -9 "$(cat "$tmp/pid")" 2>/dev/null || true
-  [ -z "$broker" ] || "$shared/kafka/kafka.sh" stop "$broker" KILL 2>/dev/null || true
+  if [ -n "$broker" ]; then
+    "$shared/kafka/kafka.sh" stop "$broker" KILL 2>/dev/null || true
+    rm -f "${KAFKA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/kcoord-kafka}/$(basename "$broker" .properties)".* # log and pid
+  fi
   rm -rf "$tmp"
 }
 trap cleanup EXIT
@@ -94,8 +97,9 @@ play() {
 
 # A real Kafka that advertises kcoord's address, in front of which kcoord stands.
 start_broker() {
+  "$shared/kafka/kafka.sh" fetch >/dev/null || { echo 'conform: Maven cannot fetch Kafka'; return 1; }
   broker_port=$(free_port) controller_port=$(free_port) port=$(free_port)
-  broker=$tmp/broker.properties
+  broker=$tmp/kcoord-conform-$$.properties
   sed -e "s/19292/$broker_port/g; s/19293/$controller_port/g" \
     -e "s#^advertised.listeners=.*#advertised.listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller_port#" \
     -e "s#^log.dirs=.*#log.dirs=$tmp/kafka-data#" "$shared/conform/kafka.properties" >"$broker"

@@ -111,21 +111,37 @@ func ranges(numbers []int32) string {
 	return strings.Join(parts, ",")
 }
 
-// Run lists groups in quarantine, a row for each record that cannot be read.
+// Run lists groups in quarantine: a paragraph for each record, since what is wrong
+// with it is a sentence.
 func (quarantinedCommand) Run(ctx context.Context, g *groupsCommand) error {
 	return g.ask(ctx, func(ctx context.Context, api adminpb.GroupsClient) error {
 		resp, err := api.ListQuarantined(ctx, &adminpb.ListQuarantinedRequest{})
 		if err != nil {
 			return err
 		}
-		t := table.New("GROUP", "RECORD", "PROBLEM", "KEY", "VALUE")
+		if g.Output == "json" {
+			return printJSON(resp)
+		}
+		if len(resp.GetGroups()) == 0 {
+			fmt.Println("no group is in quarantine")
+		}
 		for _, q := range resp.GetGroups() {
+			fmt.Printf("%s  %d unreadable\n", q.GetGroup(), len(q.GetRecords()))
 			for _, r := range q.GetRecords() {
-				t.Row(q.GetGroup(), r.GetType(), r.GetProblem(), hex.EncodeToString(r.GetKey()), hex.EncodeToString(r.GetValue()))
+				fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), g.hex(r.GetKey()), g.hex(r.GetValue()))
 			}
 		}
-		return g.print(resp, t, "no group is in quarantine")
+		return nil
 	})
+}
+
+// hex is for a line of 80 columns, unless it is to be wide.
+func (g *groupsCommand) hex(b []byte) string {
+	const shown = 28
+	if g.Output == "wide" || len(b) <= shown {
+		return hex.EncodeToString(b)
+	}
+	return fmt.Sprintf("%x… %d bytes", b[:shown], len(b))
 }
 
 // callLimit bounds a call: kcoord answers in milliseconds or not at all.
@@ -154,12 +170,7 @@ func (g *groupsCommand) ask(ctx context.Context, call func(context.Context, admi
 // print shows an answer as asked for.
 func (g *groupsCommand) print(resp proto.Message, t *table.Table, none string) error {
 	if g.Output == "json" {
-		out, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(resp)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Printf("%s\n", out)
-		return err
+		return printJSON(resp)
 	}
 	if t.Len() == 0 {
 		_, err := fmt.Println(none)
@@ -170,4 +181,13 @@ func (g *groupsCommand) print(resp proto.Message, t *table.Table, none string) e
 		width = 0
 	}
 	return t.Print(os.Stdout, width)
+}
+
+func printJSON(resp proto.Message) error {
+	out, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(resp)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Printf("%s\n", out)
+	return err
 }

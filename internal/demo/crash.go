@@ -104,7 +104,7 @@ func (d *demo) compare(ctx context.Context) error {
 		}
 		shown = append(shown, fmt.Sprintf("%d≥%d", at, acked[p]))
 	}
-	d.detail("Committed ≥ acknowledged, by partition: %s.", strings.Join(shown, "  "))
+	d.detail("Committed≥acknowledged: %s.", strings.Join(shown, " "))
 	return nil
 }
 

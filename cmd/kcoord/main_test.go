@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/kcoord/kcoord/coordinator"
+	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/pebblelog"
+)
+
+var update = flag.Bool("update", false, "write what the scripts print into them")
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"kcoord": main}) }
+
+// TestScripts plays the command line as users type it. Beside testscript's own
+// commands there are:
+//
+//	start ARGS…        runs kcoord ARGS… until the script ends; $KAFKA, $ADMIN and $HTTP say where
+//	stop               sends it SIGTERM, and waits; its log is then the file "log"
+//	commit GROUP TOPIC commits an offset for partition 0 of a new topic
+//	get URL            prints what a GET answers
+//	hold FOLDER        opens the log in a data folder
+//	damage FOLDER ID   puts a record that cannot be read into a group
+func TestScripts(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { busy.Close() }) // scripts run after this function has returned
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("BUSY", busy.Addr().String())
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"start": start, "stop": stop, "commit": commitOffset, "get": get, "hold": hold, "damage": damage,
+		},
+	})
+}
+
+// running is the kcoord of each script.
+var running sync.Map // *testscript.TestScript → *child
+
+type child struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+func start(ts *testscript.TestScript, _ bool, args []string) {
+	exe, err := exec.LookPath("kcoord")
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if p := filepath.Join(dir, "kcoord"); err != nil {
+			if _, statErr := os.Stat(p); statErr == nil {
+				exe, err = p, nil
+			}
+		}
+	}
+	ts.Check(err)
+	c := &child{exec.Command(exe, append(args, "--log-format", "json")...), make(chan error, 1)}
+	c.cmd.Dir = ts.MkAbs(".")
+	c.cmd.Env = append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR"))
+	out, err := c.cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(c.cmd.Start())
+	running.Store(ts, c)
+	log, err := os.Create(ts.MkAbs("log"))
+	ts.Check(err)
+	started := make(chan map[string]any, 1)
+	go func() {
+		defer log.Close()
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			fmt.Fprintln(log, lines.Text())
+			var line map[string]any
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line["kafka"] != nil {
+				started <- line
+			}
+		}
+		close(started)
+		c.done <- c.cmd.Wait()
+	}()
+	ts.Defer(func() { _ = c.cmd.Process.Kill() })
+	line := <-started
+	if line == nil {
+		ts.Fatalf("kcoord did not start: %s", ts.ReadFile("log"))
+	}
+	for _, name := range []string{"kafka", "admin", "http"} {
+		ts.Setenv(strings.ToUpper(name), fmt.Sprint(line[name]))
+	}
+}
+
+func stop(ts *testscript.TestScript, _ bool, _ []string) {
+	v, _ := running.LoadAndDelete(ts)
+	c := v.(*child)
+	ts.Check(c.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case err := <-c.done:
+		ts.Check(err)
+	case <-time.After(20 * time.Second):
+		ts.Fatalf("kcoord does not end")
+	}
+}
+
+func commitOffset(ts *testscript.TestScript, _ bool, args []string) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(ts.Getenv("KAFKA")))
+	ts.Check(err)
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	_, err = admin.CreateTopic(context.Background(), 1, 1, nil, args[1])
+	ts.Check(err)
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(args[1], 0, 7, -1)
+	ts.Check(admin.CommitAllOffsets(context.Background(), args[0], offsets))
+}
+
+func get(ts *testscript.TestScript, neg bool, args []string) {
+	resp, err := http.Get(args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	_, err = ts.Stdout().Write(body)
+	ts.Check(err)
+	if neg != (resp.StatusCode != http.StatusOK) {
+		ts.Fatalf("%s answers %s", args[0], resp.Status)
+	}
+}
+
+func openLog(ts *testscript.TestScript, folder string) *pebblelog.Backend {
+	b, err := pebblelog.Open(filepath.Join(ts.MkAbs(folder), "coordinator"), state.Index, pebblelog.Options{})
+	ts.Check(err)
+	return b
+}
+
+func hold(ts *testscript.TestScript, _ bool, args []string) {
+	b := openLog(ts, args[0])
+	ts.Defer(func() { ts.Check(b.Close()) })
+}
+
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	b := openLog(ts, args[0])
+	log, err := b.Open(coordinator.ShardOf(args[1], 50), func(storage.Offset, error) {})
+	ts.Check(err)
+	key := append([]byte{0, 2, 0, byte(len(args[1]))}, args[1]...) // GroupMetadata
+	ts.Check(log.Append([]storage.Record{{Key: key, Value: []byte{0, 3, 0}, Time: time.Now()}}))
+	ts.Check(b.Close())
+}
