@@ -50,6 +50,9 @@ func (m *Machine) commit(now time.Time, e *entry, r Commit, out *output) *kmsg.O
 	}
 	if n = len(out.Records) - n; n > 0 {
 		m.counts.OffsetCommits += int64(n)
+		if e.live == nil && e.kind == kindClassic {
+			e.live = newLiveGroup(e, now)
+		}
 		m.checkCommitted(now, e, expires)
 	}
 	return resp
@@ -65,8 +68,7 @@ func (m *Machine) mayCommit(now time.Time, e *entry, r Commit) int16 {
 	case e.live == nil && r.Generation >= 0:
 		return groupIDNotFound
 	case e.live == nil:
-		m.create(now, e) // a group that only keeps offsets
-		return none
+		return none // it becomes a group that only keeps offsets
 	}
 	g := e.live
 	if r.Generation < 0 && g.state == stateEmpty {

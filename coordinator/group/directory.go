@@ -33,7 +33,7 @@ type entry struct {
 	quarantined bool
 
 	checkAt time.Time // when something of it may expire
-	place   int       // in the sweep's heap, from 1; 0: nothing will
+	place   int       // in the sweep; 0: nothing will
 
 	prev, next *entry // in the idle list
 	idle       bool

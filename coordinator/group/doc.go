@@ -3,6 +3,50 @@
 //
 // It is a machine.Machine: it never writes what records rebuild (package state)
 // but by Apply, never asks for the time, and never waits. A request that cannot be
-// answered yet is a token in the soft state of its group. The clock of a group
+// answered yet is a token in the soft state of its group. The clocks of a group
 // are values in one heap per shard.
+//
+// # Hard and soft
+//
+// The hard state of a classic group is the last generation that was written and its
+// offsets. All else is soft and begins anew at Loaded: a group with members is
+// Stable with fresh sessions, one without is Empty. That is safe because soft state
+// moves in the step that emits the record for it, and the runner applies the records of a
+// step at once and lets its replies out when they are durable: nobody outside has
+// heard of soft state that a crash takes back, but for rebalances under way, whose
+// members join again. There is no way back in here for a failed append: the whole
+// machine is dropped.
+//
+// # In memory and known
+//
+// The directory holds an entry for every stored group and for every id in memory. An
+// entry is in memory as a whole or not at all. Groups with members, with parked
+// requests or in quarantine stay; others may leave when all of their records are
+// durable, for what is read back must be what was written. Ids without a group
+// count as in memory, too, so that asking for them does not go to the disk each time.
+//
+// # Expiry
+//
+// Nothing is scanned. Each entry knows the earliest time at which something of it may
+// expire (checkAt, never too late), and a sweep looks at those whose time has come,
+// one at a time, loading them if need be. What changes the answer asks to be looked
+// at: a commit, a rebalance's end, a deletion.
+//
+// # Other than Kafka
+//
+//   - A group is not expired while someone was told to join it (a pending member).
+//   - A static member that is replaced before it synced hands that on to its
+//     successor; Kafka waits for the one before and rebalances once more.
+//   - A request that its client sent twice is answered twice, alike; Kafka drops the
+//     first. Who leaves, or is thrown out, while its sync is parked is answered
+//     UNKNOWN_MEMBER_ID; Kafka never answers.
+//   - No tombstone is written for a group that has no record of its own.
+//   - Where Kafka takes the first of a hash map keyed by random member ids (the next
+//     leader), the lowest id is taken.
+//   - A group of a protocol that is not served yet is listed and keeps its offsets,
+//     which can be fetched, committed and deleted; it is not described (GROUP_ID_NOT_FOUND,
+//     as in Kafka), nor deleted (GROUP_ID_NOT_FOUND: whether it has members is not known).
+//   - A group with a record that cannot be read is in quarantine: everything about it
+//     is answered COORDINATOR_LOAD_IN_PROGRESS, nothing of it is written, and List
+//     says that its state is Unknown.
 package group

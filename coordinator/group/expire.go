@@ -66,19 +66,28 @@ func (m *Machine) expireGroup(e *entry, out *output) {
 type sweep struct {
 	interval time.Duration
 	start    time.Time // of the intervals: the first step
-	heap     []*entry  // by checkAt, then id
+	queue[*entry]
+}
+
+func (e *entry) at() *int { return &e.place }
+
+func (e *entry) before(o *entry) bool {
+	if c := e.checkAt.Compare(o.checkAt); c != 0 {
+		return c < 0
+	}
+	return e.id < o.id
 }
 
 // next is when to look at the first group.
 func (s *sweep) next() (time.Time, bool) {
-	if len(s.heap) == 0 || s.interval <= 0 {
+	if len(s.items) == 0 || s.interval <= 0 {
 		return time.Time{}, false
 	}
 	if s.start.IsZero() {
 		return time.Unix(0, 0), true // now, to learn when now is
 	}
 	const far = 100 * 365 * 24 * time.Hour // more overflows
-	at := min(s.heap[0].checkAt.Sub(s.start), far)
+	at := min(s.items[0].checkAt.Sub(s.start), far)
 	n := max((at+s.interval-1)/s.interval, 1)
 	return s.start.Add(n * s.interval), true
 }
@@ -101,63 +110,4 @@ func (m *Machine) checkCommitted(now time.Time, e *entry, expires time.Time) {
 		expires = now.Add(m.cfg.Retention)
 	}
 	m.checkBy(e, expires)
-}
-
-func (s *sweep) put(e *entry) {
-	if e.place == 0 {
-		s.heap = append(s.heap, e)
-		e.place = len(s.heap)
-	}
-	s.down(s.up(e.place - 1))
-}
-
-func (s *sweep) remove(e *entry) {
-	if e.place == 0 {
-		return
-	}
-	i, last := e.place-1, len(s.heap)-1
-	s.swap(i, last)
-	s.heap[last] = nil
-	s.heap = s.heap[:last]
-	e.place = 0
-	if i < last {
-		s.down(s.up(i))
-	}
-}
-
-func (s *sweep) less(i, j int) bool {
-	a, b := s.heap[i], s.heap[j]
-	if c := a.checkAt.Compare(b.checkAt); c != 0 {
-		return c < 0
-	}
-	return a.id < b.id
-}
-
-func (s *sweep) swap(i, j int) {
-	s.heap[i], s.heap[j] = s.heap[j], s.heap[i]
-	s.heap[i].place, s.heap[j].place = i+1, j+1
-}
-
-func (s *sweep) up(i int) int {
-	for i > 0 && s.less(i, (i-1)/2) {
-		s.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	return i
-}
-
-func (s *sweep) down(i int) int {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(s.heap); c++ {
-			if s.less(c, least) {
-				least = c
-			}
-		}
-		if least == i {
-			return i
-		}
-		s.swap(i, least)
-		i = least
-	}
 }

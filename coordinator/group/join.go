@@ -33,7 +33,8 @@ func (m *Machine) join(now time.Time, tok machine.Token, e *entry, r Join, out *
 	}
 	created := e.live == nil
 	if created {
-		m.create(now, e)
+		e.live = newLiveGroup(e, now)
+		m.checkSoon(e)
 	}
 	records := len(out.Records)
 	switch {
@@ -50,12 +51,6 @@ func (m *Machine) join(now time.Time, tok machine.Token, e *entry, r Join, out *
 		// is soft (its state, its first member's protocol type) is not written yet.
 		out.Record(state.Record{Kind: state.KindGroup, Group: e.id, Classic: &state.Classic{Since: e.live.since}})
 	}
-}
-
-// create makes a group live that does not exist.
-func (m *Machine) create(now time.Time, e *entry) {
-	e.live = newLiveGroup(e, now)
-	m.checkSoon(e)
 }
 
 // accepts says whether group.max.size leaves room. While a rebalance is
@@ -168,7 +163,7 @@ func (m *Machine) replace(now time.Time, tok machine.Token, e *entry, old *membe
 	m.answerJoin(g, old, joinError(fencedInstanceID, old.id), out)
 	m.answerSync(old, syncError(fencedInstanceID), out)
 	mb := g.rename(old, id)
-	m.timers.cancel(&old.session)
+	m.timers.remove(&old.session)
 	m.beat(now, e, mb) // by the timeout that it had: the new one counts from the next heartbeat on
 	g.update(tok, mb, ps, r)
 	switch {

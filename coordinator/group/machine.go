@@ -143,7 +143,7 @@ func (m *Machine) Due() (string, bool) {
 	case t != nil && (!any || !at.Before(t.when)):
 		return t.entry.id, true
 	case any && !m.sweep.start.IsZero():
-		return m.sweep.heap[0].id, true
+		return m.sweep.items[0].id, true
 	}
 	return "", false
 }
@@ -159,7 +159,7 @@ func (m *Machine) Fire(now time.Time, out *output) {
 			m.fire(m.now, t, out)
 		}
 	case any && !at.After(m.now):
-		if e := m.sweep.heap[0]; e.inMemory {
+		if e := m.sweep.items[0]; e.inMemory {
 			m.expire(m.now, e, out)
 			m.settle(e)
 		}

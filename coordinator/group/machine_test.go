@@ -260,13 +260,14 @@ func BenchmarkHeartbeat(b *testing.B) {
 		h.Group, h.Generation = r.Group, 1
 		reqs[i] = Heartbeat{h}
 	}
-	for n := 0; n < len(reqs); n++ {
+	for i := range reqs {
 		s.m.Fire(s.now, &s.out)
-		for _, r := range s.out.Replies {
-			j := r.Resp.(*kmsg.JoinGroupResponse)
-			reqs[n].(Heartbeat).MemberID = j.MemberID
-		}
+		h := reqs[i].(Heartbeat)
+		h.MemberID = s.out.Replies[0].Resp.(*kmsg.JoinGroupResponse).MemberID
 		s.out.Reset()
+		r := kmsg.NewPtrSyncGroupRequest()
+		r.Group, r.MemberID, r.Generation = h.Group, h.MemberID, 1
+		s.do(Sync{r})
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

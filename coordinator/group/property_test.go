@@ -25,14 +25,14 @@ func TestScriptsAtRandom(t *testing.T) {
 		h.cfg.RetentionCheckInterval = 10 * time.Second
 		h.cfg.ResidentOffsets = rapid.SampledFrom([]int{1, 4, 1000}).Draw(t, "resident offsets")
 		h.open()
-		w := walk{t: t, h: h, generation: map[string]int32{}}
+		w := walk{t: t, h: h}
 		h.seen = w.see
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			w.step()
 			h.said()
 			w.replayed()
-			if at, any := h.m.NextTimer(); any && len(h.m.timers.heap) > 60 {
-				t.Fatalf("%d timers, the next at %v", len(h.m.timers.heap), at)
+			if at, any := h.m.NextTimer(); any && len(h.m.timers.items) > 60 {
+				t.Fatalf("%d timers, the next at %v", len(h.m.timers.items), at)
 			}
 		}
 		h.advance(time.Hour)
@@ -40,74 +40,106 @@ func TestScriptsAtRandom(t *testing.T) {
 			t.Fatalf("never answered: %v\n%s", h.waiting, h.said())
 		}
 		w.replayed()
-		if any := len(h.m.timers.heap); any > 0 {
+		if any := len(h.m.timers.items); any > 0 {
 			t.Fatalf("%d timers of nobody", any)
 		}
 	})
 }
 
-// walk draws the steps of a script. It remembers what clients remember.
+// walk draws the steps of a script. It remembers what clients remember, and
+// mostly has them say what they should.
 type walk struct {
-	t          *rapid.T
-	h          *harness
-	members    []string // ids that were given out
-	generation map[string]int32
+	t       *rapid.T
+	h       *harness
+	clients []*client
+	joining *client // the one whose join is being handled
+}
+
+// client is one that got a member id.
+type client struct {
+	group, id  string
+	generation int32
+	instance   *string
 }
 
 func (w *walk) see(_ string, resp Response) {
-	if j, is := resp.(*kmsg.JoinGroupResponse); is && j.MemberID != "" {
-		if _, known := w.generation[j.MemberID]; !known {
-			w.members = append(w.members, j.MemberID)
+	j, is := resp.(*kmsg.JoinGroupResponse)
+	if !is || j.MemberID == "" {
+		return
+	}
+	for _, c := range w.clients {
+		if c.id == j.MemberID {
+			c.generation = j.Generation
+			return
 		}
-		w.generation[j.MemberID] = j.Generation
+	}
+	if w.joining != nil {
+		c := *w.joining
+		c.id, c.generation = j.MemberID, j.Generation
+		w.clients = append(w.clients, &c)
 	}
 }
 
-func (w *walk) group() string { return rapid.SampledFrom([]string{"g", "h"}).Draw(w.t, "group") }
+func (w *walk) group() string { return rapid.SampledFrom([]string{"g", "g", "h"}).Draw(w.t, "group") }
 
-// member is an id, mostly a recent one, and its generation.
-func (w *walk) member() (string, int32) {
-	recent := append([]string{"", "nobody"}, w.members[max(len(w.members)-4, 0):]...)
-	id := rapid.SampledFrom(recent).Draw(w.t, "member")
-	gen, known := w.generation[id]
-	if !known {
-		gen = -1
+// seldom is true for one of so many.
+func (w *walk) seldom(what string, of int) bool { return rapid.IntRange(1, of).Draw(w.t, what) == of }
+
+// client is one that knows who it is, mostly, and which generation it is in.
+func (w *walk) client() client {
+	if len(w.clients) == 0 || w.seldom("stranger", 12) {
+		return client{group: w.group(), id: rapid.SampledFrom([]string{"", "nobody"}).Draw(w.t, "id"), generation: -1, instance: w.instance()}
 	}
-	return id, gen + int32(rapid.SampledFrom([]int{0, 0, 0, 0, 1, -1}).Draw(w.t, "generation"))
+	c := *rapid.SampledFrom(w.recent()).Draw(w.t, "client")
+	if w.seldom("wrong generation", 10) {
+		c.generation += int32(rapid.SampledFrom([]int{-1, 1}).Draw(w.t, "generation"))
+	}
+	if w.seldom("wrong instance", 12) {
+		c.instance = w.instance()
+	}
+	return c
 }
+
+// recent are the clients that may be members still.
+func (w *walk) recent() []*client { return w.clients[max(len(w.clients)-5, 0):] }
 
 func (w *walk) instance() *string {
-	return rapid.SampledFrom([]*string{nil, nil, nil, ptrTo("i1"), ptrTo("i2")}).Draw(w.t, "instance")
+	return rapid.SampledFrom([]*string{nil, nil, ptrTo("i1"), ptrTo("i2")}).Draw(w.t, "instance")
 }
 
 func ptrTo(s string) *string { return &s }
 
 func (w *walk) step() {
 	switch rapid.SampledFrom([]string{
-		"join", "join", "join", "sync", "sync", "heartbeat", "leave", "commit", "commit", "fetch", "delete offsets",
-		"describe", "delete", "forget", "list", "advance", "advance", "crash",
+		"new", "new", "all join", "all join", "some sync", "some sync", "join", "join", "join", "join", "sync", "sync", "sync", "sync", "heartbeat", "leave", "commit", "commit", "fetch",
+		"delete offsets", "describe", "delete", "forget", "list", "advance", "advance", "advance", "advance", "crash", "unreadable",
 	}).Draw(w.t, "step") {
+	case "new":
+		w.join(client{group: w.group(), instance: w.instance()})
 	case "join":
-		w.join()
-	case "sync":
-		r := kmsg.NewPtrSyncGroupRequest()
-		r.Group, r.InstanceID = w.group(), w.instance()
-		r.MemberID, r.Generation = w.member()
-		for _, id := range w.members {
-			r.GroupAssignment = append(r.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: []byte(id)})
+		w.join(w.client())
+	case "all join":
+		for _, c := range w.recent() {
+			w.join(*c)
 		}
-		w.h.do("sync", Sync{r})
+	case "some sync":
+		for _, c := range w.recent() {
+			if rapid.Bool().Draw(w.t, "syncs") {
+				w.sync(*c)
+			}
+		}
+	case "sync":
+		w.sync(w.client())
 	case "heartbeat":
-		r := kmsg.NewPtrHeartbeatRequest()
-		r.Group, r.InstanceID = w.group(), w.instance()
-		r.MemberID, r.Generation = w.member()
+		c, r := w.client(), kmsg.NewPtrHeartbeatRequest()
+		r.Group, r.InstanceID, r.MemberID, r.Generation = c.group, c.instance, c.id, c.generation
 		w.h.do("heartbeat", Heartbeat{r})
 	case "leave":
 		r := kmsg.NewPtrLeaveGroupRequest()
-		r.Group = w.group()
 		for range rapid.IntRange(1, 2).Draw(w.t, "leaving") {
-			id, _ := w.member()
-			r.Members = append(r.Members, kmsg.LeaveGroupRequestMember{MemberID: id, InstanceID: w.instance()})
+			c := w.client()
+			r.Group = c.group
+			r.Members = append(r.Members, kmsg.LeaveGroupRequestMember{MemberID: c.id, InstanceID: c.instance})
 		}
 		w.h.do("leave", Leave{r})
 	case "commit":
@@ -130,32 +162,49 @@ func (w *walk) step() {
 		w.h.do("ids", IDs{})
 		w.h.do("quarantined", Quarantined{})
 	case "advance":
-		w.h.advance(time.Duration(rapid.SampledFrom([]int{0, 1, 500, 3000, 10_000, 60_000}).Draw(w.t, "ms")) * time.Millisecond)
+		ms := rapid.SampledFrom([]int{0, 0, 0, 0, 1, 500, 3000, 10_000, 60_000}).Draw(w.t, "ms")
+		w.h.advance(time.Duration(ms) * time.Millisecond)
 	case "crash":
 		w.h.open()
+	case "unreadable":
+		id := w.group()
+		w.h.need(id)
+		w.h.apply(state.Record{Kind: state.KindUnreadable, Group: id, Key: []byte("k"), Value: []byte("v"), Tombstone: !w.seldom("bad", 4)})
 	}
 }
 
 func (w *walk) topic() string { return rapid.SampledFrom([]string{"t", "u"}).Draw(w.t, "topic") }
 
-func (w *walk) join() {
+func (w *walk) join(c client) {
 	r := kmsg.NewPtrJoinGroupRequest()
-	r.Group, r.InstanceID = w.group(), w.instance()
-	r.MemberID, _ = w.member()
-	r.ProtocolType = rapid.SampledFrom([]string{"consumer", "consumer", "consumer", "connect"}).Draw(w.t, "type")
+	r.Group, r.InstanceID, r.MemberID, r.ProtocolType = c.group, c.instance, c.id, "consumer"
+	if w.seldom("other type", 12) {
+		r.ProtocolType = "connect"
+	}
 	r.SessionTimeoutMillis = int32(rapid.SampledFrom([]int{500, 3000, 10_000}).Draw(w.t, "session"))
 	r.RebalanceTimeoutMillis = int32(rapid.SampledFrom([]int{0, 1000, 5000}).Draw(w.t, "rebalance"))
 	for p := range strings.FieldsSeq(rapid.SampledFrom([]string{"range", "range sticky", "sticky range", "sticky"}).Draw(w.t, "protocols")) {
 		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: []byte(subscriptionOf(w.topic()))})
 	}
 	v9 := rapid.Bool().Draw(w.t, "v9")
+	w.joining = &c
 	w.h.do("join", Join{Client{"c", "/127.0.0.1"}, r, v9, v9})
+	w.h.advance(0)
+	w.joining = nil
+}
+
+func (w *walk) sync(c client) {
+	r := kmsg.NewPtrSyncGroupRequest()
+	r.Group, r.InstanceID, r.MemberID, r.Generation = c.group, c.instance, c.id, c.generation
+	for _, o := range w.recent() {
+		r.GroupAssignment = append(r.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: o.id, MemberAssignment: []byte(o.id)})
+	}
+	w.h.do("sync", Sync{r})
 }
 
 func (w *walk) commit() {
-	r := kmsg.NewPtrOffsetCommitRequest()
-	r.Group, r.InstanceID = w.group(), w.instance()
-	r.MemberID, r.Generation = w.member()
+	c, r := w.client(), kmsg.NewPtrOffsetCommitRequest()
+	r.Group, r.InstanceID, r.MemberID, r.Generation = c.group, c.instance, c.id, c.generation
 	r.RetentionTimeMillis = rapid.SampledFrom([]int64{-1, -1, 0, 5000}).Draw(w.t, "retention")
 	p := kmsg.NewOffsetCommitRequestTopicPartition()
 	p.Partition = int32(rapid.IntRange(0, 1).Draw(w.t, "partition"))
