@@ -1,0 +1,240 @@
+package metadataversion
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/go-multierror"
+	"github.com/kcoord/kcoord/groupmeta"
+	"github.com/kcoord/kcoord/txnlog"
+)
+
+// Plan is what a downgrade would do to what is stored.
+type Plan struct {
+	From, To Target
+	// Between are the versions above To, up to From, that are not backward compatible.
+	Between []Version
+	// Via is the release to go through first, of Kafka, where To's release does not tolerate newer records; else zero.
+	Via Release
+
+	Records, Rewritten, Deleted int64
+	Losses                      []Loss // sorted by log, type and field
+	Ignored                     []Loss // fields that stay in place and that the target does not look at
+	FatalClients                int64
+	Fatal                       []Fatal // the first of them
+}
+
+// Loss is one thing that records of one type lose.
+type Loss struct {
+	Log          Log
+	Type         int16 // the key's; -1: not even that can be read
+	What         Fields
+	Records      int64
+	Entities     int  // groups or transactional ids
+	MoreEntities bool // Entities is only the least
+	Top          []EntityCount
+	Examples     []Example
+
+	byEntity map[string]int64
+}
+
+// EntityCount is a group or transactional id and how many of its records are concerned.
+type EntityCount struct {
+	Entity  string
+	Records int64
+}
+
+// Example is one record.
+type Example struct {
+	Entity  string
+	Shard   int32
+	Key     string // Kafka's JSON of it, or hex
+	Version int16  // of the value as stored
+	Problem string // of a damaged one
+}
+
+// Fatal is a client that has to give up: a group's member or a producer with a transaction under way.
+type Fatal struct {
+	Entity     string // group or transactional id
+	Member     string // empty for producers
+	ProducerID int64
+}
+
+// TypeName is Kafka's name of the record's value.
+func (l Loss) TypeName() string {
+	name := groupmeta.Type(l.Type).ValueName()
+	if l.Log == TransactionsLog {
+		name = txnlog.Type(l.Type).ValueName()
+	}
+	if name == "" {
+		return fmt.Sprintf("record type %d", l.Type)
+	}
+	return name
+}
+
+// Reason is why a downgrade is refused: one loss, as an error.
+type Reason struct {
+	Loss
+	To Target
+}
+
+// Error is one line.
+func (r *Reason) Error() string {
+	of := "group"
+	if r.Log == TransactionsLog {
+		of = "transactional id"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of %s %s", r.TypeName(), plural(r.Records, "record"), r.entities(of), r.verb())
+	if len(r.Examples) > 0 {
+		e := r.Examples[0]
+		fmt.Fprintf(&b, ", for example %s", e.Key)
+		if e.Problem != "" {
+			fmt.Fprintf(&b, " (%s)", e.Problem)
+		}
+	}
+	return b.String()
+}
+
+// Unwrap makes errors.Is(err, ErrLossy) hold.
+func (r *Reason) Unwrap() error { return ErrLossy }
+
+func (r *Reason) verb() string {
+	switch r.What {
+	case WholeRecord:
+		return fmt.Sprintf("cannot be read by %s and would be deleted", r.To)
+	case Damaged:
+		return "cannot be read by any version and would be deleted"
+	}
+	return fmt.Sprintf("would lose %s at %s", r.What.name(), r.To)
+}
+
+func (l Loss) entities(of string) string {
+	n := plural(int64(l.Entities), of)
+	if l.MoreEntities {
+		return "at least " + n
+	}
+	return n
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Lossy says whether anything would be lost.
+func (p *Plan) Lossy() bool { return len(p.Losses) > 0 }
+
+// Reasons are the losses as errors.
+func (p *Plan) Reasons() []*Reason {
+	reasons := make([]*Reason, len(p.Losses))
+	for i, l := range p.Losses {
+		reasons[i] = &Reason{l, p.To}
+	}
+	return reasons
+}
+
+// Err is nil where nothing is lost, else a *multierror.Error of every *[Reason] at once.
+func (p *Plan) Err() error {
+	var all *multierror.Error
+	for _, r := range p.Reasons() {
+		all = multierror.Append(all, r)
+	}
+	return all.ErrorOrNil()
+}
+
+// Steps is the way to a release that does not tolerate newer records, or none.
+func (p *Plan) Steps() []string {
+	if p.Via == (Release{}) {
+		return nil
+	}
+	first := fmt.Sprintf("kcoord downgrade --to %s, and run Kafka %s, which skips record types and tagged fields that it does not know (KIP-915)", p.Via, p.Via)
+	if p.Via.last.Release() == p.To.Release.last.Release() && p.To.Release.Patch < 0 {
+		return []string{first, fmt.Sprintf("stay there: Kafka %s before %s fails on a partition that holds one newer record, and serves it empty", p.To.Release, p.Via)}
+	}
+	return []string{first, fmt.Sprintf("once its log is compacted, kcoord downgrade --to %s", target(p.To))}
+}
+
+// target is how the command line takes it.
+func target(t Target) string {
+	if t.Release.Patch >= 0 {
+		return t.Release.String()
+	}
+	return t.Version.String()
+}
+
+// WriteTo writes the report as text.
+func (p *Plan) WriteTo(w io.Writer) (int64, error) {
+	out := &counting{w: bufio.NewWriter(w)}
+	fmt.Fprintf(out, "From %s to %s: %s, %d to rewrite, %d to delete.\n", p.From, p.To, plural(p.Records, "record"), p.Rewritten, p.Deleted)
+	for f := range features {
+		if from, to := p.From.Levels[f], p.To.Levels[f]; from != to {
+			fmt.Fprintf(out, "  %s goes from %d to %d\n", f, from, to)
+		}
+	}
+	if len(p.Between) > 0 {
+		fmt.Fprintln(out, "Versions between that are not backward compatible:")
+		for _, v := range p.Between {
+			fmt.Fprintf(out, "  %s: %s\n", v, strings.Join(v.WhyNotCompatible(), "; "))
+		}
+	}
+	if !p.Lossy() {
+		fmt.Fprintln(out, "Nothing would be lost.")
+	} else {
+		fmt.Fprintln(out, "Would be lost:")
+		for _, r := range p.Reasons() {
+			fmt.Fprintf(out, "  %v\n", r)
+			for _, t := range r.Top {
+				fmt.Fprintf(out, "    %8d  %s\n", t.Records, t.Entity)
+			}
+		}
+	}
+	for _, l := range p.Ignored {
+		fmt.Fprintf(out, "Kept, but ignored by %s and dropped by its next write: %s of %s\n", p.To, l.What.name(), plural(l.Records, l.TypeName()))
+	}
+	p.writeClients(out)
+	for i, s := range p.Steps() {
+		fmt.Fprintf(out, "Step %d: %s.\n", i+1, s)
+	}
+	if out.err == nil {
+		out.err = out.w.Flush()
+	}
+	return out.n, out.err
+}
+
+func (p *Plan) writeClients(out io.Writer) {
+	if p.FatalClients == 0 {
+		return
+	}
+	fmt.Fprintf(out, "Clients that would fail, %d:\n", p.FatalClients)
+	for _, f := range p.Fatal {
+		if f.Member != "" {
+			fmt.Fprintf(out, "  member %s of group %s\n", f.Member, f.Entity)
+		} else {
+			fmt.Fprintf(out, "  producer %d of transactional id %s, in a transaction\n", f.ProducerID, f.Entity)
+		}
+	}
+	if more := p.FatalClients - int64(len(p.Fatal)); more > 0 {
+		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
+
+// counting is a writer for WriteTo's answer.
+type counting struct {
+	w   *bufio.Writer
+	n   int64
+	err error
+}
+
+func (c *counting) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
