@@ -18,8 +18,8 @@ func (demoCommand) Run(ctx context.Context) error {
 		return fmt.Errorf("which executable this is: %w", err)
 	}
 	err = demo.Run(ctx, self, os.Stdout)
-	if i := (interrupted{}); errors.As(err, &i) {
-		return fmt.Errorf("demo: %w; nothing is left behind", i)
+	if errors.As(err, &interrupted{}) {
+		return errors.New("demo: interrupted; nothing is left behind")
 	}
 	return err
 }

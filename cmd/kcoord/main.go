@@ -48,7 +48,7 @@ func run(args []string) int {
 		}
 		return fail(mistake{fmt.Errorf("%w (kcoord%s --help tells more)", err, where)})
 	}
-	ctx, stop := interruptible()
+	ctx, stop := interruptible(call.Command() != "demo") // which has to clean up, and does so in a second
 	defer stop()
 	call.BindTo(ctx, (*context.Context)(nil))
 	return fail(call.Run())
@@ -67,14 +67,17 @@ func fail(err error) int {
 }
 
 // interruptible is a context that ends at the first signal to end; the second
-// one ends the process.
-func interruptible() (context.Context, context.CancelFunc) {
+// one ends the process, where it may.
+func interruptible(mayEnd bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		s := <-signals
 		cancel(interrupted{s})
+		if !mayEnd {
+			return
+		}
 		s = <-signals
 		fmt.Fprintf(os.Stderr, "kcoord: %v for the second time: ended at once\n", s)
 		os.Exit(exitFailure)
