@@ -130,7 +130,11 @@ func (s *Shard[Req, Rec, Resp, Eff]) Fire() {
 		one, rest := s.finish(0, nil)
 		out = append(append(out, one), rest...)
 	}
-	if s.m != nil {
+	switch {
+	case s.m == nil:
+	case err != nil: // what a timer is about cannot be read: not again at once
+		s.tell(now.Add(reopenAfter), true)
+	default:
 		s.tell(s.m.NextTimer())
 	}
 	s.mu.Unlock()
@@ -307,6 +311,6 @@ func (s *Shard[Req, Rec, Resp, Eff]) tell(at time.Time, any bool) {
 	}
 }
 
-// reopenAfter is how long a shard that failed waits for a request before its
-// timers open it again.
+// reopenAfter is how long a shard that failed, or could not read what a timer is
+// about, waits for a request before its timers try again.
 const reopenAfter = time.Second

@@ -37,7 +37,7 @@ func Index(key []byte) (entity []byte, class storage.Class) {
 }
 
 // Append appends a record's key and value. Decisions never make a record that
-// cannot be written: what is too long for one is refused before (see group.Check).
+// cannot be written: what is too long for one is refused before (group's check.go).
 func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone bool) {
 	var err error
 	switch r.Kind {
