@@ -24,6 +24,8 @@ func kafkaGoLibrary() library {
 	}
 }
 
+const slowBeat = 10 * beat
+
 type kafkaGoMember struct {
 	seat    seat
 	brokers []string
@@ -33,6 +35,10 @@ type kafkaGoMember struct {
 	done    sync.WaitGroup
 	once    sync.Once
 	current atomic.Int32
+
+	// Where two wait for an answer on one of its connections they spin, and both
+	// cores with them: hence this, and slowBeat.
+	committing sync.Mutex
 }
 
 func joinKafkaGo(t testing.TB, k *child, s seat) *kafkaGoMember {
@@ -41,7 +47,7 @@ func joinKafkaGo(t testing.TB, k *child, s seat) *kafkaGoMember {
 	var err error
 	m.group, err = kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: s.group, Brokers: m.brokers, Topics: []string{s.topic}, Dialer: m.dialer, StartOffset: kafka.FirstOffset,
-		HeartbeatInterval: beat, RebalanceTimeout: rebalance,
+		HeartbeatInterval: slowBeat, RebalanceTimeout: rebalance,
 		SessionTimeout:   forgotten, // after a kill it joins as somebody else, and leaves its former self to the timeout
 		JoinGroupBackoff: retrySoon,
 	})
@@ -87,10 +93,16 @@ func (m *kafkaGoMember) consume(ctx context.Context, g *kafka.Generation, a kafk
 			continue
 		}
 		m.seat.ledger.consumed(int32(msg.Partition), msg.Offset)
-		if g.CommitOffsets(map[string]map[int]int64{msg.Topic: {msg.Partition: msg.Offset + 1}}) == nil {
+		if m.commit(g, msg) == nil {
 			m.seat.ledger.acknowledged(int32(msg.Partition), msg.Offset+1)
 		}
 	}
+}
+
+func (m *kafkaGoMember) commit(g *kafka.Generation, msg kafka.Message) error {
+	m.committing.Lock()
+	defer m.committing.Unlock()
+	return g.CommitOffsets(map[string]map[int]int64{msg.Topic: {msg.Partition: msg.Offset + 1}})
 }
 
 func (m *kafkaGoMember) leave() {

@@ -104,7 +104,7 @@ func TestKafkaGoReader(t *testing.T) {
 	for _, c := range []string{"anna", "ben"} {
 		r := kafka.NewReader(kafka.ReaderConfig{
 			Brokers: []string{k.address}, GroupID: "g", Topic: topic, Dialer: &kafka.Dialer{ClientID: c, Timeout: session},
-			StartOffset: kafka.FirstOffset, MaxWait: 10 * beat, ReadBatchTimeout: 10 * beat, ReadLagInterval: -1, HeartbeatInterval: beat,
+			StartOffset: kafka.FirstOffset, MaxWait: 10 * beat, ReadBatchTimeout: 10 * beat, ReadLagInterval: -1, HeartbeatInterval: slowBeat,
 			SessionTimeout: session, RebalanceTimeout: rebalance, JoinGroupBackoff: retrySoon,
 		})
 		done := make(chan struct{})
