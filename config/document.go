@@ -31,7 +31,7 @@ func Document(w io.Writer) error {
 	d.line("")
 	d.line("## Kafka's keys")
 	d.line("")
-	d.line("Names, defaults and bounds are those of Apache Kafka 4.4.0.")
+	d.line("Names, defaults and bounds are those of Apache Kafka 4.4.0 (but `max.connections` and `max.connections.per.ip`: not 0).")
 	d.section(func(k *Key) bool { return k.Kafka })
 	return d.err
 }
