@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,12 @@ var _ storage.Backend = (*Backend)(nil)
 // Open opens the data folder, which is made if it is not there. It fails with
 // ErrLocked if another process has it, and with ErrFormat if it is not one of ours.
 func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
+	if opts.FS == nil {
+		var err error // locks are told apart by name within the process
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, fmt.Errorf("storage: %w", err)
+		}
+	}
 	opts.setDefaults()
 	lock, err := claim(opts.FS, dir)
 	if err != nil {

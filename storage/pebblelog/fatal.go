@@ -56,7 +56,7 @@ func (b *Backend) failedWith() error {
 func advice(cause error) string {
 	switch {
 	case errors.Is(cause, syscall.ENOSPC), errors.Is(cause, syscall.EDQUOT):
-		return "no space left: free some space there and start kcoord again"
+		return "free some space there and start kcoord again"
 	case errors.Is(cause, syscall.EROFS), errors.Is(cause, syscall.EACCES), errors.Is(cause, syscall.EPERM):
 		return "kcoord may not write there: check the mount and the owner, then start kcoord again"
 	case errors.Is(cause, storage.ErrCorrupt), pebble.IsCorruptionError(cause):

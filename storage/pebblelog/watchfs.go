@@ -22,7 +22,11 @@ func (w watchFS) Unwrap() vfs.FS { return w.FS }
 
 func (w watchFS) saw(what, path string, err error) error {
 	if err != nil {
-		w.failed(fmt.Errorf("%s %s: %w", what, path, err))
+		named := err
+		if _, ok := errors.AsType[*os.PathError](err); !ok {
+			named = fmt.Errorf("%s %s: %w", what, path, err)
+		}
+		w.failed(named)
 	}
 	return err
 }
