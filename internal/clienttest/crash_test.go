@@ -14,7 +14,7 @@ func TestGroupOutlivesKill(t *testing.T) {
 		g.shared()
 		at := g.ledger.acknowledgements()
 		until(t, "commits are acknowledged", func() error {
-			if g.ledger.acknowledgements() == at && g.ledger.allConsumed(partitions, records) != nil {
+			if g.ledger.acknowledgements() == at && g.ledger.allConsumed(allAt(records)) != nil {
 				return errNotYet
 			}
 			return nil

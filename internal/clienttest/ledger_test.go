@@ -63,19 +63,29 @@ func kept(promised, committed map[int32]int64) error {
 	return nil
 }
 
-// allConsumed says whether every record was consumed, and committed, in partitions of
-// so many records each.
-func (l *ledger) allConsumed(partitions int32, records int) error {
+// ends are the offsets after the last record, by partition.
+type ends map[int32]int64
+
+func allAt(end int64) ends {
+	e := ends{}
+	for p := range int32(partitions) {
+		e[p] = end
+	}
+	return e
+}
+
+// allConsumed says whether every record was consumed, and committed.
+func (l *ledger) allConsumed(e ends) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for p := range partitions {
-		for o := range int64(records) {
+	for p, end := range e {
+		for o := range end {
 			if l.seen[p][o] == 0 {
-				return fmt.Errorf("partition %d: the record %d of %d was not consumed", p, o, records)
+				return fmt.Errorf("partition %d: the record %d of %d was not consumed", p, o, end)
 			}
 		}
-		if l.acked[p] < int64(records) {
-			return fmt.Errorf("partition %d: %d is acknowledged, of %d", p, l.acked[p], records)
+		if l.acked[p] < end {
+			return fmt.Errorf("partition %d: %d is acknowledged, of %d", p, l.acked[p], end)
 		}
 	}
 	return nil

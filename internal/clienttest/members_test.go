@@ -57,9 +57,9 @@ func (g *group) shared() (d description) {
 }
 
 // consumed waits until everything is, and committed.
-func (g *group) consumed(records int) {
+func (g *group) consumed(records int64) {
 	g.t.Helper()
-	until(g.t, "everything is consumed", func() error { return g.ledger.allConsumed(partitions, records) })
+	until(g.t, "everything is consumed", func() error { return g.ledger.allConsumed(allAt(records)) })
 	g.kept()
 }
 

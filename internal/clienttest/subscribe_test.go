@@ -131,7 +131,7 @@ func TestKafkaGoReader(t *testing.T) {
 		}
 		return d.sharedOut(topic, partitions, "anna", "ben")
 	})
-	until(t, "everything is consumed", func() error { return l.allConsumed(partitions, records) })
+	until(t, "everything is consumed", func() error { return l.allConsumed(allAt(records)) })
 	got, err := a.committed("g", topic, partitions)
 	for p := range int32(partitions) {
 		if got[p] != records {
