@@ -193,16 +193,33 @@ func (k *call) askForTopics() int16 {
 	err := view.Ask(k.c.context(), names, ids)
 	for i := range m.req.Topics {
 		t := &m.req.Topics[i]
-		if k.version >= 10 {
-			m.topics[i] = view.FindID(t.TopicID)
-		} else {
-			m.topics[i] = view.Find([]byte(t.Topic))
+		switch {
+		case hasAll(m.topics[i], t.Partitions):
+		case k.version >= 10:
+			m.topics[i] = askedID(view, t.TopicID, err)
+		default:
+			m.topics[i] = asked(view, t.Topic, err)
 		}
 		if known := m.topics[i]; known != nil {
 			t.Topic, t.TopicID = known.Name, known.ID
 		}
 	}
 	return code(err)
+}
+
+// asked is what is known of a topic after it was asked for; err: it could not be asked for.
+func asked(view *upstream.Topics, name string, err error) *upstream.Topic {
+	if err != nil {
+		return view.Find([]byte(name))
+	}
+	return view.Asked(name)
+}
+
+func askedID(view *upstream.Topics, id [16]byte, err error) *upstream.Topic {
+	if err != nil {
+		return view.FindID(id)
+	}
+	return view.AskedID(id)
 }
 
 // checkPartitions returns the partitions that the topic has; the others fail.

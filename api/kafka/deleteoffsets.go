@@ -35,25 +35,19 @@ func (k *call) offsetDelete(body []byte) error {
 // takeOutUnknown takes out the partitions that the broker does not have, or that it cannot be asked for.
 func (k *call) takeOutUnknown(req *kmsg.OffsetDeleteRequest) (failed []failure) {
 	view := k.c.srv.o.Upstream.Topics()
-	has := func(topic string, partition int32) bool {
-		t := view.Find([]byte(topic))
-		return t != nil && t.Has(partition)
-	}
 	var names []string
 	for _, t := range req.Topics {
-		for _, p := range t.Partitions {
-			if !has(t.Topic, p.Partition) {
-				names = append(names, t.Topic)
-				break
-			}
-		}
+		names = append(names, t.Topic)
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	fails := code(view.Ask(k.c.context(), names, nil))
+	// Deleting offsets is rare enough to ask each time.
+	err := view.Ask(k.c.context(), names, nil)
+	fails := code(err)
 	if fails == 0 {
 		fails = codeUnknownTopicOrPartition
+	}
+	has := func(topic string, partition int32) bool {
+		t := asked(view, topic, err)
+		return t != nil && t.Has(partition)
 	}
 	topics := req.Topics[:0]
 	for _, t := range req.Topics {

@@ -77,10 +77,12 @@ func (k *call) namesOfIDs() {
 	f := &k.fetch
 	f.fails, f.lost = make([][]fetchFailure, len(f.groups)), make([]int16, len(f.groups))
 	view := k.c.srv.o.Upstream.Topics()
+	known := map[[16]byte]*upstream.Topic{}
 	var unknown [][16]byte
 	for i := range f.groups {
 		for j := range f.groups[i].Topics {
-			if id := f.groups[i].Topics[j].TopicID; view.FindID(id) == nil {
+			id := f.groups[i].Topics[j].TopicID
+			if known[id] = view.FindID(id); known[id] == nil {
 				unknown = append(unknown, id)
 			}
 		}
@@ -88,15 +90,17 @@ func (k *call) namesOfIDs() {
 	var err error
 	if len(unknown) > 0 {
 		err = view.Ask(k.c.context(), nil, unknown)
+		for _, id := range unknown {
+			known[id] = askedID(view, id, err)
+		}
 	}
 	for i := range f.groups {
 		g := &f.groups[i]
 		kept := g.Topics[:0]
 		for _, t := range g.Topics {
-			known := view.FindID(t.TopicID)
-			switch {
-			case known != nil:
-				t.Topic = known.Name
+			switch topic := known[t.TopicID]; {
+			case topic != nil:
+				t.Topic = topic.Name
 				kept = append(kept, t)
 			case err != nil:
 				f.lost[i] = codeLoading
@@ -150,8 +154,9 @@ func (k *call) idsOfNames(i int, g *kmsg.OffsetFetchResponseGroup) {
 		return
 	}
 	var unknown []string
+	ids := make([][16]byte, len(g.Topics))
 	for j := range g.Topics {
-		if k.fetchID(i, view, g.Topics[j].Topic) == ([16]byte{}) {
+		if ids[j] = k.fetchID(i, view, g.Topics[j].Topic); ids[j] == ([16]byte{}) {
 			unknown = append(unknown, g.Topics[j].Topic)
 		}
 	}
@@ -162,8 +167,13 @@ func (k *call) idsOfNames(i int, g *kmsg.OffsetFetchResponseGroup) {
 		}
 	}
 	topics := make([]kmsg.OffsetFetchResponseGroupTopic, 0, len(g.Topics)+len(k.fetch.fails[i]))
-	for _, t := range g.Topics {
-		if t.TopicID = k.fetchID(i, view, t.Topic); t.TopicID != ([16]byte{}) {
+	for j, t := range g.Topics {
+		if t.TopicID = ids[j]; t.TopicID == ([16]byte{}) {
+			if known := view.Asked(t.Topic); known != nil {
+				t.TopicID = known.ID
+			}
+		}
+		if t.TopicID != ([16]byte{}) {
 			topics = append(topics, t)
 		}
 	}

@@ -151,6 +151,9 @@ func (c *conn) arrived(size, correlation int32) bool {
 			if size < 4 || k.correlation != correlation {
 				return false
 			}
+			if k.api.topics {
+				c.srv.o.Upstream.Topics().Changed()
+			}
 			k.size = size
 			c.forwarded--
 			c.settle(k)

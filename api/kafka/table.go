@@ -18,6 +18,8 @@ type api struct {
 	// peek looks into the start of a request that is passed on, and says what is to
 	// become of it. nil: passed on, and it has a response.
 	peek func(version int16, body []byte) (verdict, bool)
+	// topics: it may have changed the broker's topics when it is answered.
+	topics bool
 	// optional: not every broker has it, so it is announced after the broker only.
 	optional bool
 }
@@ -58,25 +60,25 @@ func served() []api {
 		{key: 16, min: 0, max: 5, handle: (*call).listGroups},
 		{key: 17, min: 0, max: 1}, // SaslHandshake: the broker says that it is out of place
 		{key: 18, min: 0, max: 5, handle: (*call).apiVersions},
-		{key: 19, min: 2, max: 7}, // CreateTopics
-		{key: 20, min: 1, max: 6}, // DeleteTopics
-		{key: 21, min: 0, max: 2}, // DeleteRecords
+		{key: 19, min: 2, max: 7, topics: true}, // CreateTopics
+		{key: 20, min: 1, max: 6, topics: true}, // DeleteTopics
+		{key: 21, min: 0, max: 2},               // DeleteRecords
 		{key: 22, min: 0, max: 5, peek: peekInitProducerID, handle: (*call).initTransactionalID},
-		{key: 23, min: 2, max: 4}, // OffsetForLeaderEpoch
-		{key: 27, min: 1, max: 2}, // WriteTxnMarkers: kafka-transactions.sh abort
-		{key: 29, min: 1, max: 3}, // DescribeAcls
-		{key: 30, min: 1, max: 3}, // CreateAcls
-		{key: 31, min: 1, max: 3}, // DeleteAcls
-		{key: 32, min: 1, max: 4}, // DescribeConfigs
-		{key: 33, min: 0, max: 2}, // AlterConfigs
-		{key: 34, min: 1, max: 2}, // AlterReplicaLogDirs
-		{key: 35, min: 1, max: 5}, // DescribeLogDirs
-		{key: 36, min: 0, max: 2}, // SaslAuthenticate
-		{key: 37, min: 0, max: 3}, // CreatePartitions
-		{key: 38, min: 1, max: 3}, // CreateDelegationToken
-		{key: 39, min: 1, max: 2}, // RenewDelegationToken
-		{key: 40, min: 1, max: 2}, // ExpireDelegationToken
-		{key: 41, min: 1, max: 3}, // DescribeDelegationToken
+		{key: 23, min: 2, max: 4},               // OffsetForLeaderEpoch
+		{key: 27, min: 1, max: 2},               // WriteTxnMarkers: kafka-transactions.sh abort
+		{key: 29, min: 1, max: 3},               // DescribeAcls
+		{key: 30, min: 1, max: 3},               // CreateAcls
+		{key: 31, min: 1, max: 3},               // DeleteAcls
+		{key: 32, min: 1, max: 4},               // DescribeConfigs
+		{key: 33, min: 0, max: 2},               // AlterConfigs
+		{key: 34, min: 1, max: 2},               // AlterReplicaLogDirs
+		{key: 35, min: 1, max: 5},               // DescribeLogDirs
+		{key: 36, min: 0, max: 2},               // SaslAuthenticate
+		{key: 37, min: 0, max: 3, topics: true}, // CreatePartitions
+		{key: 38, min: 1, max: 3},               // CreateDelegationToken
+		{key: 39, min: 1, max: 2},               // RenewDelegationToken
+		{key: 40, min: 1, max: 2},               // ExpireDelegationToken
+		{key: 41, min: 1, max: 3},               // DescribeDelegationToken
 		{key: 42, min: 0, max: 3, handle: (*call).deleteGroups},
 		{key: 43, min: 0, max: 2}, // ElectLeaders
 		{key: 44, min: 0, max: 1}, // IncrementalAlterConfigs

@@ -51,6 +51,7 @@ type Broker struct {
 	rites  sync.WaitGroup // goroutines that tell of deletions
 
 	asks     chan *ask
+	changed  chan struct{}
 	versions atomic.Pointer[kmsg.ApiVersionsResponse]
 	cluster  atomic.Pointer[Cluster]
 }
@@ -82,7 +83,7 @@ func Open(o Options) *Broker {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask)}
+	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask), changed: make(chan struct{}, 1)}
 	b.topics.init(b)
 	go b.run(ctx)
 	return b
@@ -129,6 +130,7 @@ func (b *Broker) run(ctx context.Context) {
 	defer l.close()
 	tick := time.NewTicker(b.o.Refresh)
 	defer tick.Stop()
+	hurry := 0
 	for full := true; ; {
 		if full {
 			b.look(ctx, l) // the next one tries again
@@ -138,12 +140,25 @@ func (b *Broker) run(ctx context.Context) {
 			return
 		case <-tick.C:
 			full = true
+			if hurry--; hurry == 0 {
+				tick.Reset(b.o.Refresh)
+			}
+		case <-b.changed:
+			// A broker may answer before it shows the change itself.
+			full, hurry = true, hurriedLooks
+			tick.Reset(min(hurried, b.o.Refresh))
 		case a := <-b.asks:
 			full = false
 			b.answer(ctx, l, append(b.waiting(), a))
 		}
 	}
 }
+
+// After a change, looks follow each other for a while as fast as this.
+const (
+	hurried      = 100 * time.Millisecond
+	hurriedLooks = 10
+)
 
 // waiting takes the asks that wait already.
 func (b *Broker) waiting() (asks []*ask) {
@@ -162,6 +177,7 @@ var errOtherCluster = errors.New("upstream: the broker belongs to another cluste
 
 // look refreshes the whole view.
 func (b *Broker) look(ctx context.Context, l *link) error {
+	changes := b.topics.now()
 	resp, err := l.metadata(ctx, nil, nil)
 	switch {
 	case err != nil:
@@ -177,7 +193,7 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 		return err
 	}
 	b.learn(resp)
-	replaced, suspects := b.topics.full(resp, time.Now())
+	replaced, suspects := b.topics.full(resp, time.Now(), changes)
 	b.bury(ctx, replaced, "topics were deleted and created again")
 	if len(suspects) > 0 {
 		b.confirm(ctx, l, suspects)
@@ -238,7 +254,24 @@ func (b *Broker) learn(resp *kmsg.MetadataResponse) {
 			}
 		}
 	}
-	b.cluster.Store(c)
+	if old := b.cluster.Swap(c); old == nil || *old != *c {
+		b.advise(resp, c)
+	}
+}
+
+// advise says where clients would go past the sidecar: those that know the
+// coordinator by its node id take that node's address from Metadata.
+func (b *Broker) advise(resp *kmsg.MetadataResponse, c *Cluster) {
+	for _, br := range resp.Brokers {
+		if at := hostPort(br.Host, br.Port); br.NodeID == c.NodeID && b.o.Advertised != "" && at != b.o.Advertised {
+			b.o.Log.Warn().Str("broker", at).Str("kcoord", b.o.Advertised).Int32("node", c.NodeID).
+				Msg("the broker behind advertises another address than kcoord's, so that clients may go past kcoord: set its advertised.listeners to kcoord's address")
+		}
+	}
+	if c.NodeID < 0 {
+		b.o.Log.Warn().Str("kcoord", b.o.Advertised).Int("brokers", len(resp.Brokers)).
+			Msg("which broker is behind cannot be told, so that no coordinator can be found: set the advertised.listeners of one to kcoord's address, or say its node id")
+	}
 }
 
 func (b *Broker) name() string {

@@ -37,6 +37,8 @@ type Topics struct {
 	byName map[string]*Topic
 	byID   map[[16]byte]*Topic
 	stale  bool // older than MaxAge, or there was never an answer
+	// How often Changed was called, and how often before the latest look began.
+	changes, seenChanges uint64
 
 	// Of Broker.run alone.
 	cluster string
@@ -62,7 +64,7 @@ func (t *Topics) init(b *Broker) {
 func (t *Topics) Find(name []byte) *Topic {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if t.stale {
+	if !t.trusted() {
 		return nil
 	}
 	return t.byName[string(name)]
@@ -72,10 +74,48 @@ func (t *Topics) Find(name []byte) *Topic {
 func (t *Topics) FindID(id [16]byte) *Topic {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if t.stale {
+	if !t.trusted() {
 		return nil
 	}
 	return t.byID[id]
+}
+
+// Asked returns a topic that Ask was asked for and gave no error for; nil: it
+// does not exist.
+func (t *Topics) Asked(name string) *Topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byName[name]
+}
+
+// AskedID is Asked by id.
+func (t *Topics) AskedID(id [16]byte) *Topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.byID[id]
+}
+
+// Changed says that the broker was just told to change its topics. Find shows
+// nothing before the next look has begun after it, so that whoever deletes a topic,
+// makes it again and commits is not taken to mean the old one.
+func (t *Topics) Changed() {
+	t.mu.Lock()
+	t.changes++
+	t.mu.Unlock()
+	select {
+	case t.b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// trusted REQUIRES t.mu.
+func (t *Topics) trusted() bool { return !t.stale && t.changes == t.seenChanges }
+
+// now is the count of changes that a look which begins now will have seen.
+func (t *Topics) now() uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.changes
 }
 
 // ask is one caller's questions.
@@ -85,8 +125,8 @@ type ask struct {
 	done  chan error
 }
 
-// Ask asks the broker for topics. When it returns without an error, Find and
-// FindID show what there was when the broker answered, which was after Ask was
+// Ask asks the broker for topics. When it returns without an error, Asked and
+// AskedID show what there was when the broker answered, which was after Ask was
 // called. An error wraps ErrUnavailable.
 func (t *Topics) Ask(ctx context.Context, names []string, ids [][16]byte) error {
 	a := &ask{names: names, ids: ids, done: make(chan error, 1)}
@@ -112,11 +152,9 @@ func (t *Topics) Absent(ctx context.Context, names []string) ([]string, error) {
 	if err := t.Ask(ctx, names, nil); err != nil {
 		return nil, err
 	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	var absent []string
 	for _, n := range names {
-		if t.byName[n] == nil {
+		if t.Asked(n) == nil {
 			absent = append(absent, n)
 		}
 	}
@@ -148,7 +186,7 @@ func (b *Broker) answer(ctx context.Context, l *link, asks []*ask) {
 // put asks for topics and shows the answer. Versions of Metadata before 12 cannot
 // ask by id alone; what such a broker's topics have for ids, a full look shows.
 func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byte) error {
-	if b.topics.isStale() { // then nothing is shown, and nothing found would look like nothing there
+	if !b.topics.isTrusted() { // then nothing is shown, and nothing found would look like nothing there
 		if err := b.look(ctx, l); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
@@ -223,7 +261,7 @@ func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, err error
 
 // full takes in an answer about all topics. It returns those whose name has
 // another id now, and those that may have been deleted.
-func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time) (replaced, suspects []string) {
+func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64) (replaced, suspects []string) {
 	found, _, _ := read(resp)
 	present := make(map[string]bool, len(resp.Topics))
 	for i := range resp.Topics {
@@ -241,7 +279,7 @@ func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time) (replaced, sus
 			t.hide(name)
 		}
 	}
-	t.seen, t.stale, t.down = now, false, false
+	t.seen, t.stale, t.down, t.seenChanges = now, false, false, changes
 
 	need := looksWithout
 	if len(present) == 0 {
@@ -307,10 +345,10 @@ func (t *Topics) buried(names []string) {
 	}
 }
 
-func (t *Topics) isStale() bool {
+func (t *Topics) isTrusted() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.stale
+	return t.trusted()
 }
 
 // failed takes in that there was no answer; it says whether that is new.
@@ -320,6 +358,7 @@ func (t *Topics) failed(now time.Time) (first bool) {
 	if now.Sub(t.seen) > t.b.o.MaxAge {
 		t.stale = true
 	}
+	t.seenChanges = t.changes // what there is must do, up to MaxAge
 	first, t.down = !t.down, true
 	return first
 }

@@ -36,7 +36,7 @@ func TestFindAndAsk(t *testing.T) {
 		if err := v.Ask(context.Background(), []string{"b", "none"}, [][16]byte{id(3), id(9), {}}); err != nil {
 			t.Fatal(err)
 		}
-		if v.Find([]byte("b")) == nil || v.FindID(id(3)) == nil || v.Find([]byte("none")) != nil || v.FindID(id(9)) != nil || v.FindID([16]byte{}) != nil {
+		if v.Asked("b") == nil || v.AskedID(id(3)) == nil || v.Asked("none") != nil || v.FindID(id(9)) != nil || v.FindID([16]byte{}) != nil {
 			t.Fatal("what was asked for is not what is found")
 		}
 		if absent, err := v.Absent(context.Background(), []string{"a", "gone"}); err != nil || !slices.Equal(absent, []string{"gone"}) {
