@@ -65,7 +65,7 @@ func (c Change) String() string {
 		what = fmt.Sprintf("v%d read", c.Version)
 	}
 	if c.Fields != 0 {
-		what += " " + strings.Join(c.Fields.Names(), "+")
+		what += " " + strings.Join(c.Fields.Names(), ", ")
 	}
 	return c.Record.String() + " " + what
 }

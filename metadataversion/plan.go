@@ -107,7 +107,8 @@ func count(all map[lossKey]*Loss, rec located, what Fields) {
 		all[key] = l
 	}
 	l.Records++
-	if _, ok := l.byEntity[string(rec.entity)]; ok || len(l.byEntity) < maxEntities {
+	if rec.entity == nil { // no reader of the key can tell
+	} else if _, ok := l.byEntity[string(rec.entity)]; ok || len(l.byEntity) < maxEntities {
 		l.byEntity[string(rec.entity)]++
 	} else {
 		l.MoreEntities = true

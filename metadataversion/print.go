@@ -6,33 +6,46 @@ import (
 	"strings"
 )
 
-// WriteTable writes all versions, one a line, for people: level, name, release, whether it is backward compatible, which
-// records it changes, and below the reasons of those that are not.
+const (
+	tableRow = "%5s  %-10s  %-7s  %-10s  %s\n"
+	tableGap = 40 // where the last column starts
+	tableEnd = 80
+)
+
+// WriteTable writes all versions for people, 80 columns wide: level, name, release, whether it is backward compatible,
+// which records it changes, and for those that are not compatible why not.
 func WriteTable(w io.Writer) error {
 	var b strings.Builder
-	const row = "%5s  %-11s %-8s %-10s %s\n"
-	fmt.Fprintf(&b, row, "LEVEL", "NAME", "RELEASE", "COMPATIBLE", "RECORDS THAT CHANGE")
+	fmt.Fprintf(&b, tableRow, "LEVEL", "NAME", "RELEASE", "COMPATIBLE", "RECORDS THAT CHANGE, AND WHY NOT")
 	for v := range All() {
-		level, compatible, changes := "-", "yes", "-"
+		level, compatible := "-", "yes"
 		if v.Level() != None {
 			level = fmt.Sprint(v.Level())
 		}
 		if !v.IsBackwardCompatible() {
 			compatible = "no"
 		}
-		if all := describe(v); len(all) > 0 {
-			changes = strings.Join(all, "; ")
+		said := append(describe(v), v.WhyNotCompatible()...)
+		if len(said) == 0 {
+			said = []string{"-"}
 		}
-		fmt.Fprintf(&b, row, level, v, v.Release(), compatible, changes)
-		for _, why := range v.WhyNotCompatible() {
-			fmt.Fprintf(&b, "%39s%s\n", "", "  "+why)
+		for _, one := range said {
+			for _, line := range wrap(one, tableEnd-tableGap) {
+				row := fmt.Sprintf(tableRow, level, v, v.Release(), compatible, line)
+				if level == "" {
+					row = strings.Repeat(" ", tableGap) + line + "\n"
+				}
+				b.WriteString(row)
+				level, compatible = "", ""
+			}
 		}
 	}
-	b.WriteString("\nCompatible is about the coordinators' records: whether the version before can go on with them (KIP-915).\n")
+	b.WriteString("\nCompatible is about the coordinators' records: whether the version before can go\non with what this one writes (KIP-915).\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// describe tells of each change in a line.
 func describe(v Version) []string {
 	var all []string
 	for _, c := range v.Changes() {
@@ -43,4 +56,21 @@ func describe(v Version) []string {
 		all = append(all, s)
 	}
 	return all
+}
+
+// wrap breaks a text between words; lines after the first are indented.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = " "
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
 }

@@ -32,7 +32,7 @@ type Loss struct {
 	Type         int16 // the key's; -1: not even that can be read
 	What         Fields
 	Records      int64
-	Entities     int  // groups or transactional ids
+	Entities     int  // groups or transactional ids; 0 where the keys don't say
 	MoreEntities bool // Entities is only the least
 	Top          []EntityCount
 	Examples     []Example
@@ -87,7 +87,7 @@ func (r *Reason) Error() string {
 		of = "transactional id"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s %s", r.TypeName(), plural(r.Records, "record"), r.entities(of), r.verb())
+	fmt.Fprintf(&b, "%s: %s%s %s", r.TypeName(), plural(r.Records, "record"), r.entities(of), r.verb())
 	if len(r.Examples) > 0 {
 		e := r.Examples[0]
 		fmt.Fprintf(&b, ", for example %s", e.Key)
@@ -112,11 +112,14 @@ func (r *Reason) verb() string {
 }
 
 func (l Loss) entities(of string) string {
-	n := plural(int64(l.Entities), of)
-	if l.MoreEntities {
-		return "at least " + n
+	switch n := plural(int64(l.Entities), of); {
+	case l.Entities == 0:
+		return ""
+	case l.MoreEntities:
+		return " of at least " + n
+	default:
+		return " of " + n
 	}
-	return n
 }
 
 func plural(n int64, what string) string {

@@ -15,12 +15,13 @@ import (
 
 // commands is the command line.
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Coordinate groups in front of a broker."`
-	Dev     devCommand     `cmd:"" help:"The same with a data plane in process, for a laptop."`
-	Demo    demoCommand    `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
-	Groups  groupsCommand  `cmd:"" help:"Look at groups, over the admin API of a running kcoord."`
-	Record  recordCommand  `cmd:"" help:"Look at Kafka's coordinator records."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" help:"Coordinate groups in front of a broker."`
+	Dev      devCommand      `cmd:"" help:"The same with a data plane in process, for a laptop."`
+	Demo     demoCommand     `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
+	Groups   groupsCommand   `cmd:"" help:"Look at groups, over the admin API of a running kcoord."`
+	Record   recordCommand   `cmd:"" help:"Look at Kafka's coordinator records."`
+	Versions versionsCommand `cmd:"" help:"Print Kafka's metadata versions and what each changes."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // Exit codes.
