@@ -38,7 +38,6 @@ var (
 	errLimit      = errors.New("too many connections (max.connections or max.connections.per.ip)")
 	errIdle       = errors.New("nothing came or went for connections.max.idle.ms")
 	errClientGone = errors.New("the client hung up")
-	errNoAnswer   = errors.New("an answer could not be made")
 	errDrained    = errors.New("shutting down")
 )
 

@@ -60,7 +60,18 @@ func (c *conn) send(size []byte, n int) error {
 	if _, err := c.up.nc.Write(size); err != nil {
 		return upstreamError(err)
 	}
-	return c.in.stream(c.up.nc, n) // where the broker hung up, the pump says so
+	err := c.in.stream(c.up.nc, n)
+	if err == nil {
+		return nil
+	}
+	// The broker has half a request, and nothing more can be sent or will come.
+	if _, ok := errors.AsType[*writeError](err); ok {
+		err = upstreamError(err)
+	} else {
+		err = errors.Join(errClientGone, err)
+	}
+	c.close(err)
+	return err
 }
 
 func upstreamError(err error) error {

@@ -284,3 +284,41 @@ func TestFranzThrough(t *testing.T) {
 		t.Errorf("DescribeCluster says %s, not %s", at, s.addr)
 	}
 }
+
+// A topic that a client has just deleted through us is gone for the next commit,
+// however fresh the view is.
+func TestDeletedThroughUs(t *testing.T) {
+	s := newStage(t, yes)
+	s.topic("t")
+	c := s.client()
+	commit := commitOf(topicOf("t", [16]byte{}, 0))
+	if got := do[*kmsg.OffsetCommitResponse](c, 9, commit); shownCommit(got) != "t 0:0; " {
+		t.Fatal(shownCommit(got))
+	}
+	del := kmsg.NewPtrDeleteTopicsRequest()
+	del.TopicNames = []string{"t"}
+	del.Topics = append(del.Topics, kmsg.DeleteTopicsRequestTopic{Topic: ptr("t")})
+	if got := do[*kmsg.DeleteTopicsResponse](c, 5, del); got.Topics[0].ErrorCode != 0 {
+		t.Fatal(got.Topics[0].ErrorCode)
+	}
+	if got := do[*kmsg.OffsetCommitResponse](c, 9, commit); shownCommit(got) != "t 0:3; " {
+		t.Fatal(shownCommit(got))
+	}
+}
+
+// Shutting down in the middle of a long request to the broker ends.
+func TestDrainInTheMiddle(t *testing.T) {
+	s := newStage(t, yes)
+	b := s.passOnTo()
+	c := s.client()
+	c.nc.Write(headed(3, 9, make([]byte, 1<<20)...)[:100_000])
+	b.conn(t)
+	if err := <-s.shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := c.nc.Read(make([]byte, 1000)); err != nil {
+			break
+		}
+	}
+}

@@ -87,6 +87,11 @@ func (f *frames) size(limit int) (int, error) {
 	return int(n), nil
 }
 
+// writeError is one of the side that is streamed to.
+type writeError struct{ error }
+
+func (e *writeError) Unwrap() error { return e.error }
+
 // stream copies n bytes to dst, past the buffer where there are many.
 func (f *frames) stream(dst io.Writer, n int) error {
 	for n > 0 {
@@ -109,13 +114,10 @@ func (f *frames) stream(dst io.Writer, n int) error {
 			b = b[:n]
 		}
 		if _, err := dst.Write(b); err != nil {
-			return err
+			return &writeError{err}
 		}
 		f.skip(len(b))
 		n -= len(b)
 	}
 	return nil
 }
-
-// buffered says whether bytes are there that were not consumed.
-func (f *frames) buffered() bool { return f.r < f.w }

@@ -32,7 +32,6 @@ type recorder struct {
 	mu     sync.Mutex
 	asked  []group.Request
 	parked chan parked
-	late   []func(group.Response, error)
 }
 
 type parked struct {

@@ -173,7 +173,7 @@ func (b *Broker) waiting() (asks []*ask) {
 }
 
 // errOtherCluster says that a broker answers of topics that are not those of before.
-var errOtherCluster = errors.New("upstream: the broker belongs to another cluster than before")
+var errOtherCluster = errors.New("upstream: the broker belongs to another cluster than before, so its topics are not believed: restart kcoord if that is right")
 
 // look refreshes the whole view.
 func (b *Broker) look(ctx context.Context, l *link) error {

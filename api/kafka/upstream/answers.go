@@ -1,0 +1,202 @@
+package upstream
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// read makes topics of an answer: those that exist, whatever else is wrong with
+// them, and the names that do not. err: some it could not tell.
+func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, err error) {
+	for i := range resp.Topics {
+		rt := &resp.Topics[i]
+		switch rt.ErrorCode {
+		case kerr.UnknownTopicOrPartition.Code, kerr.InvalidTopicException.Code:
+			if rt.Topic != nil {
+				absent = append(absent, *rt.Topic)
+			}
+		case kerr.UnknownTopicID.Code:
+		case 0, kerr.LeaderNotAvailable.Code:
+			if rt.Topic != nil {
+				found = append(found, &Topic{Name: *rt.Topic, ID: rt.TopicID, Partitions: partitions(rt)})
+			}
+		default:
+			err = fmt.Errorf("%w: Metadata of a topic: %w", ErrUnavailable, kerr.ErrorForCode(rt.ErrorCode))
+		}
+	}
+	return found, absent, err
+}
+
+// partitions counts up to the highest: an answer in the middle of a creation may leave some out.
+func partitions(t *kmsg.MetadataResponseTopic) (n int32) {
+	for i := range t.Partitions {
+		n = max(n, t.Partitions[i].Partition+1)
+	}
+	return n
+}
+
+// some takes in an answer about some topics. It returns those whose name has
+// another id now.
+func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, err error) {
+	found, absent, err := read(resp)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range found {
+		if t.show(topic, &replaced); t.dying[topic.Name] > 0 {
+			err = fmt.Errorf("%w: topic %q was deleted and its offsets are still there", ErrUnavailable, topic.Name)
+		}
+	}
+	for _, name := range absent {
+		t.hide(name)
+	}
+	return replaced, err
+}
+
+// full takes in an answer about all topics. It returns those whose name has
+// another id now, and those that may have been deleted.
+func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64) (replaced, suspects []string) {
+	found, _, _ := read(resp)
+	present := make(map[string]bool, len(resp.Topics))
+	for i := range resp.Topics {
+		if resp.Topics[i].Topic != nil {
+			present[*resp.Topics[i].Topic] = true // with whatever error
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range found {
+		t.show(topic, &replaced)
+	}
+	for name := range t.byName {
+		if !present[name] {
+			t.hide(name)
+		}
+	}
+	t.seen, t.stale, t.down, t.seenChanges = now, false, false, changes
+
+	need := looksWithout
+	if len(present) == 0 {
+		need = looksWithoutATopic
+	}
+	for name, a := range t.without {
+		if present[name] {
+			delete(t.without, name)
+		} else if a.looks++; a.looks >= need {
+			suspects = append(suspects, name)
+		}
+	}
+	slices.Sort(suspects)
+	return replaced, suspects
+}
+
+// otherCluster says whether an answer comes from another cluster than those
+// before. Its topics say nothing about the topics of the first.
+func (t *Topics) otherCluster(resp *kmsg.MetadataResponse) bool {
+	if resp.ClusterID == nil {
+		return false
+	}
+	if t.cluster == "" {
+		t.cluster = *resp.ClusterID
+	}
+	return *resp.ClusterID != t.cluster
+}
+
+// confirmed returns the suspects that the broker says it does not have. The
+// others are there after all, or looked at anew.
+func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string) (replaced, gone []string) {
+	found, absent, _ := read(resp)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, topic := range found {
+		t.show(topic, &replaced)
+	}
+	for _, name := range suspects {
+		if a := t.without[name]; slices.Contains(absent, name) {
+			delete(t.without, name)
+			t.dying[name]++
+			gone = append(gone, name)
+		} else if a != nil {
+			a.looks = 0
+		}
+	}
+	return replaced, gone
+}
+
+// buried says that the deletion of topics was heard: new ones of their names may be shown.
+func (t *Topics) buried(names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range names {
+		if t.dying[n]--; t.dying[n] == 0 {
+			delete(t.dying, n)
+		}
+	}
+}
+
+func (t *Topics) isTrusted() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.trusted()
+}
+
+// failed takes in that there was no answer; it says whether that is new.
+func (t *Topics) failed(now time.Time) (first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.seen) > t.b.o.MaxAge {
+		t.stale = true
+	}
+	t.seenChanges = t.changes // what there is must do, up to MaxAge
+	first, t.down = !t.down, true
+	return first
+}
+
+// REQUIRES of show, hide and drop: t.mu is held for writing.
+
+// show shows a topic, unless an older one of its name is not buried yet.
+func (t *Topics) show(topic *Topic, replaced *[]string) {
+	old := t.byName[topic.Name]
+	if a := t.without[topic.Name]; old == nil && a != nil {
+		old = a.topic
+	}
+	delete(t.without, topic.Name)
+	if old != nil && old.ID != topic.ID && old.ID != ([16]byte{}) && topic.ID != ([16]byte{}) {
+		*replaced = append(*replaced, topic.Name)
+		t.dying[topic.Name]++
+	}
+	if t.dying[topic.Name] > 0 {
+		t.drop(topic.Name)
+		return
+	}
+	if now := t.byName[topic.Name]; now != nil {
+		if *now == *topic {
+			return // keep the one that others hold already
+		}
+		topic.Name = now.Name
+		delete(t.byID, now.ID)
+	}
+	t.byName[topic.Name] = topic
+	if topic.ID != ([16]byte{}) {
+		t.byID[topic.ID] = topic
+	}
+}
+
+// hide takes a topic out of the view and makes it one that may have been deleted.
+func (t *Topics) hide(name string) {
+	if topic := t.drop(name); topic != nil {
+		t.without[name] = &absence{topic: topic}
+	}
+}
+
+func (t *Topics) drop(name string) *Topic {
+	topic := t.byName[name]
+	if topic != nil {
+		delete(t.byName, name)
+		delete(t.byID, topic.ID)
+	}
+	return topic
+}

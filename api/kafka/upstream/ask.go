@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// ask is one caller's questions.
+type ask struct {
+	names []string
+	ids   [][16]byte
+	done  chan error
+}
+
+// Ask asks the broker for topics. When it returns without an error, Asked and
+// AskedID show what there was when the broker answered, which was after Ask was
+// called. An error wraps ErrUnavailable.
+func (t *Topics) Ask(ctx context.Context, names []string, ids [][16]byte) error {
+	a := &ask{names: names, ids: ids, done: make(chan error, 1)}
+	select {
+	case t.b.asks <- a:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case <-t.b.done:
+		return ErrUnavailable
+	}
+	select {
+	case err := <-a.done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	case <-t.b.done:
+		return ErrUnavailable
+	}
+}
+
+// Absent returns those of the names that the broker says it does not have.
+func (t *Topics) Absent(ctx context.Context, names []string) ([]string, error) {
+	if err := t.Ask(ctx, names, nil); err != nil {
+		return nil, err
+	}
+	var absent []string
+	for _, n := range names {
+		if t.Asked(n) == nil {
+			absent = append(absent, n)
+		}
+	}
+	return absent, nil
+}
+
+// answer puts the questions of several callers in one request.
+func (b *Broker) answer(ctx context.Context, l *link, asks []*ask) {
+	names, ids := map[string]bool{}, map[[16]byte]bool{}
+	for _, a := range asks {
+		for _, n := range a.names {
+			names[n] = true
+		}
+		for _, id := range a.ids {
+			if id != ([16]byte{}) { // no topic has it
+				ids[id] = true
+			}
+		}
+	}
+	var err error
+	if len(names)+len(ids) > 0 {
+		err = b.put(ctx, l, slices.Sorted(maps.Keys(names)), slices.Collect(maps.Keys(ids)))
+	}
+	for _, a := range asks {
+		a.done <- err
+	}
+}
+
+// put asks for topics and shows the answer. Versions of Metadata before 12 cannot
+// ask by id alone; what such a broker's topics have for ids, a full look shows.
+func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byte) error {
+	if !b.topics.isTrusted() { // then nothing is shown, and nothing found would look like nothing there
+		if err := b.look(ctx, l); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	if err := l.open(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if l.metadataVersion < 12 {
+		ids = nil
+	}
+	if len(names)+len(ids) == 0 {
+		return nil
+	}
+	resp, err := l.metadata(ctx, names, ids)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if b.topics.otherCluster(resp) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, errOtherCluster)
+	}
+	replaced, err := b.topics.some(resp)
+	b.bury(ctx, replaced, "topics were deleted and created again")
+	return err
+}
