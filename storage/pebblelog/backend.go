@@ -29,7 +29,7 @@ type Backend struct {
 	cleaner   queue[*shard] // shards with much that is superseded
 	tails     atomic.Int64  // bytes of all shards' logs that are not folded
 
-	commitCount atomic.Int64
+	commitCount atomic.Int64 // synced commits, for the benchmarks
 
 	commits, folds, cleanings sync.WaitGroup // one goroutine each
 	notifies                  sync.WaitGroup
@@ -160,8 +160,11 @@ func (b *Backend) Open(id storage.ShardID, durable func(storage.Offset, error)) 
 	}
 	log := &Log{shard: s, durable: durable}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.stopping.Load() { // Close may have passed this shard
+		return nil, fmt.Errorf("open shard %d: %w", id, storage.ErrClosed)
+	}
 	s.log = log
-	s.mu.Unlock()
 	return log, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -209,4 +210,61 @@ func fillStore(b *testing.B, dir string, entities, keys int) {
 	if err := backend.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// BenchmarkCrashStart opens a folder as a crash under load leaves it, with
+// tails as long as they get: replaying pebble's WAL and folding come on top.
+func BenchmarkCrashStart(b *testing.B) {
+	dir := benchDir(b)
+	fillStore(b, dir, 1000, 100)
+	backend, logs := openAll(b, dir)
+	value := make([]byte, 64)
+	recs := make([]storage.Record, 10)
+	for i := 0; backend.tails.Load() < backend.opts.FoldTotalBytes*3/4; i++ {
+		for j := range recs {
+			recs[j] = storage.Record{Key: logtest.Key(storage.Body, entityName(i%1000), fmt.Sprintf("topic-name-%04d", (i+j)%100)), Value: value}
+		}
+		if err := logs[i%50].Append(recs); err != nil {
+			b.Fatal(err)
+		}
+		if i%500 == 499 { // what is appended counts when it is durable
+			for id := range logs {
+				logs[id] = reopened(b, backend, storage.ShardID(id))
+			}
+		}
+	}
+	crashed := benchDir(b) + "/crashed"
+	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil { // nothing is under way: as good as a crash
+		b.Fatal(err)
+	}
+	tails := backend.tails.Load()
+	backend.Close()
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		again := fmt.Sprintf("%s-%d", crashed, i)
+		if err := os.CopyFS(again, os.DirFS(crashed)); err != nil {
+			b.Fatal(err)
+		}
+		syscall.Sync() // the copy's bytes are not the start's to write
+		b.StartTimer()
+		began := time.Now()
+		backend := mustOpen(b, again, Options{})
+		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms-backend")
+		for id := range logs {
+			reopened(b, backend, storage.ShardID(id))
+		}
+		b.StopTimer()
+		backend.Close()
+		os.RemoveAll(again)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(tails)/(1<<20), "MiB-tail")
+}
+
+func reopened(b *testing.B, backend *Backend, id storage.ShardID) storage.Log {
+	log, err := backend.Open(id, func(storage.Offset, error) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return log
 }

@@ -225,3 +225,39 @@ func TestLargeSteps(t *testing.T) {
 		t.Fatalf("%d records: %v", n, err)
 	}
 }
+
+// TestAllocations: what is allocated on the way of a step to the disk does not
+// grow with its records. (Folding, which is apart, allocates by entity.)
+func TestAllocations(t *testing.T) {
+	b := mustOpen(t, "data", never(vfs.NewMem()))
+	defer b.Close()
+	told := make(chan struct{}, 1)
+	end := storage.Offset(0)
+	log, err := b.Open(0, func(e storage.Offset, err error) {
+		if e == end {
+			told <- struct{}{}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recs := make([]storage.Record, 100)
+	for i := range recs {
+		recs[i] = body("entity", fmt.Sprint(i), "some value that is of a usual length")
+	}
+	step := func() {
+		end += storage.Offset(len(recs))
+		if err := log.Append(recs); err != nil {
+			t.Fatal(err)
+		}
+		<-told
+	}
+	for range 10 {
+		step() // buffers grow
+	}
+	if n := testing.AllocsPerRun(50, step); n > 20 {
+		t.Errorf("a step of %d records allocates %v times", len(recs), n)
+	} else {
+		t.Logf("a step of %d records allocates %v times", len(recs), n)
+	}
+}
