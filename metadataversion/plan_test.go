@@ -146,7 +146,7 @@ func TestWriteToFails(t *testing.T) {
 // TestPlanIsFastAndSmall: issue 6 wants 1,000,000 offsets in 3 s and 200 MB, with every one of them lossy and each in a
 // group of its own, which is the worst for what a plan remembers.
 func TestPlanIsFastAndSmall(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raced {
 		t.Skip("a million records")
 	}
 	const records = 1_000_000

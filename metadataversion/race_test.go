@@ -1,0 +1,5 @@
+//go:build race
+
+package metadataversion
+
+const raced = true
