@@ -33,6 +33,12 @@ func targets() []Target {
 // pair must be the sum of what the rewrites lose.
 func TestMatrix(t *testing.T) {
 	store := lines(t)
+	if testing.Short() || raced { // every record type and kind of damage is still there
+		for i := range len(store) / 7 {
+			store[i] = store[7*i]
+		}
+		store = store[:len(store)/7]
+	}
 	type key struct {
 		Target
 	}
