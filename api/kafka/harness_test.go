@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -212,7 +213,7 @@ func newStage(t testing.TB, on func(group.Request) (group.Response, error, bool)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // tests that want it gentle do it themselves
 		s.srv.Shutdown(ctx)
-		if err := <-served; err != ErrClosed {
+		if err := <-served; !errors.Is(err, ErrClosed) {
 			t.Error(err)
 		}
 		s.up.Close()
@@ -307,7 +308,7 @@ func (c *client) closed() {
 	c.t.Helper()
 	if _, _, err := c.raw(); err == nil {
 		c.t.Fatal("an answer, where the connection should have ended")
-	} else if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	} else if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 		c.t.Fatal("the connection did not end")
 	}
 }

@@ -117,7 +117,7 @@ func (s *Server) Serve(l net.Listener) error {
 		if s.isDraining() {
 			return ErrClosed
 		}
-		if ne, ok := err.(net.Error); !ok || !ne.Timeout() && !temporary(err) {
+		if !temporary(err) {
 			return err
 		}
 		// Out of file descriptors, say: what there is goes on meanwhile.

@@ -48,7 +48,6 @@ type Broker struct {
 	done   chan struct{}
 	ready  chan struct{}
 	once   sync.Once
-	rites  sync.WaitGroup // goroutines that tell of deletions
 
 	asks     chan *ask
 	changed  chan struct{}
@@ -89,7 +88,8 @@ func Open(o Options) *Broker {
 	return b
 }
 
-// Close stops looking after the broker.
+// Close stops looking after the broker. It does not wait for a Deleted that is
+// under way, which may be long; it is not called again.
 func (b *Broker) Close() {
 	b.cancel()
 	<-b.done
@@ -125,7 +125,6 @@ func (b *Broker) Topics() *Topics { return &b.topics }
 // other: that is what makes a burst of them one request.
 func (b *Broker) run(ctx context.Context) {
 	defer close(b.done)
-	defer b.rites.Wait()
 	l := &link{b: b}
 	defer l.close()
 	tick := time.NewTicker(b.o.Refresh)
@@ -133,7 +132,7 @@ func (b *Broker) run(ctx context.Context) {
 	hurry := 0
 	for full := true; ; {
 		if full {
-			b.look(ctx, l) // the next one tries again
+			_ = b.look(ctx, l) // has been logged, and the next one tries again
 		}
 		select {
 		case <-ctx.Done():
@@ -213,13 +212,13 @@ func (b *Broker) confirm(ctx context.Context, l *link, suspects []string) {
 	b.bury(ctx, gone, "topics were deleted")
 }
 
-// bury tells of deleted topics until it was heard.
+// bury tells of deleted topics until it was heard, or the Broker is closed.
 func (b *Broker) bury(ctx context.Context, names []string, what string) {
 	if len(names) == 0 {
 		return
 	}
 	b.o.Log.Info().Strs("topics", names).Msg(what)
-	b.rites.Go(func() {
+	go func() {
 		for {
 			err := b.o.Deleted(names)
 			if err == nil {
@@ -233,7 +232,7 @@ func (b *Broker) bury(ctx context.Context, names []string, what string) {
 			case <-time.After(b.o.Refresh):
 			}
 		}
-	})
+	}()
 }
 
 // learn keeps what an answer says about the cluster.

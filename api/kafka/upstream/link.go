@@ -122,7 +122,9 @@ func (l *link) ask(ctx context.Context, req kmsg.Request, resp kmsg.Response) (e
 			err = fmt.Errorf("upstream: asking %s for %s: %w", l.b.name(), kmsg.NameForKey(req.Key()), err)
 		}
 	}()
-	nc.SetDeadline(time.Now().Add(l.b.o.Timeout))
+	if err := nc.SetDeadline(time.Now().Add(l.b.o.Timeout)); err != nil {
+		return err
+	}
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer stop()
 
