@@ -132,7 +132,7 @@ func (m *Machine) explain(e *entry) Response {
 
 // String says it in a line, but for when.
 func (ev Event) String() string {
-	by := fmt.Sprintf("client %q at %s", ev.By.ID, ev.By.Host)
+	by := ev.By.words()
 	switch ev.Rule {
 	case RuleInit:
 		if ev.Before == state.NoProducer {
@@ -154,6 +154,14 @@ func (ev Event) String() string {
 			ev.Request, by, ev.Before, ev.times(), ev.By.Conn)
 	}
 	return fmt.Sprintf("%d partitions were deleted before %v's markers were written to them", ev.Topics.Len(), ev.Before)
+}
+
+// words name a client. After a restart nobody knows who a producer was.
+func (c Client) words() string {
+	if c.ID == "" && c.Host == "" {
+		return "a client not heard of since the restart"
+	}
+	return fmt.Sprintf("client %q at %s", c.ID, c.Host)
 }
 
 func (ev Event) times() string {

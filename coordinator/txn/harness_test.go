@@ -189,8 +189,8 @@ func dump(m *Machine) string {
 func (h *harness) advance(d time.Duration) {
 	end := h.now.Add(d)
 	for n := 0; ; n++ {
-		at, any := h.m.NextTimer()
-		if !any || at.After(end) {
+		at, some := h.m.NextTimer()
+		if !some || at.After(end) {
 			h.now = end
 			return
 		}

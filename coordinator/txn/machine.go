@@ -144,14 +144,14 @@ func (m *Machine) write(e *entry, t state.Txn, out *output) {
 
 // NextTimer is part of machine.Machine.
 func (m *Machine) NextTimer() (time.Time, bool) {
-	at, _, any := m.nextSweep()
-	return at, any
+	at, _, some := m.nextSweep()
+	return at, some
 }
 
 // Due is part of machine.Machine.
 func (m *Machine) Due() (string, bool) {
-	_, s, any := m.nextSweep()
-	if !any || m.start.IsZero() {
+	_, s, some := m.nextSweep()
+	if !some || m.start.IsZero() {
 		return "", false
 	}
 	return s.timers.First().Of.id, true
@@ -160,8 +160,8 @@ func (m *Machine) Due() (string, bool) {
 // Fire is part of machine.Machine.
 func (m *Machine) Fire(now time.Time, out *output) {
 	m.step(now)
-	at, s, any := m.nextSweep()
-	if !any || at.After(m.now) {
+	at, s, some := m.nextSweep()
+	if !some || at.After(m.now) {
 		return
 	}
 	e := s.timers.First().Of

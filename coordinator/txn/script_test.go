@@ -303,7 +303,7 @@ func (s *script) append() {
 
 func (s *script) timers() {
 	s.h.printf("now %v", since(s.h.now))
-	if at, any := s.h.m.NextTimer(); any {
+	if at, some := s.h.m.NextTimer(); some {
 		id, _ := s.h.m.Due()
 		s.h.printf(", next %v of %s", since(at), id)
 	}

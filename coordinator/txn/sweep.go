@@ -29,8 +29,8 @@ func (s *sweep) next(start time.Time) (time.Time, bool) {
 	return start.Add(n * s.interval), true
 }
 
-// nextSweep is which sweep looks at something next, and when.
-func (m *Machine) nextSweep() (at time.Time, s *sweep, any bool) {
+// nextSweep is which sweep looks at something next, and when, if any does.
+func (m *Machine) nextSweep() (at time.Time, s *sweep, some bool) {
 	abort, aborts := m.aborts.next(m.start)
 	expire, expires := m.expiry.next(m.start)
 	if expires && (!aborts || expire.Before(abort)) {

@@ -76,7 +76,7 @@ func TestKafkasRecords(t *testing.T) {
 			t.Errorf("%s: what is not understood is not kept as it is: %x=%x", f.Note, k, v)
 		}
 		if r.Kind == KindTxn {
-			if again := c.Decode(k, v); !reflect.DeepEqual(again, r) {
+			if again := c.Decode(k, v); again.ID != r.ID || !reflect.DeepEqual(again.Txn, r.Txn) {
 				t.Errorf("%s: %+v became %+v", f.Note, r.Txn, again.Txn)
 			}
 		}
@@ -149,7 +149,7 @@ func TestTopics(t *testing.T) {
 			topic := Topic{rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "topic"), rapid.SliceOfN(rapid.Int32Range(0, 3), 1, 3).Draw(t, "partitions")}
 			ts = append(ts, topic)
 			for _, p := range topic.Partitions {
-				set[topic.Name+string(rune('0'+p))] = true
+				set[topic.Name+string('0'+p)] = true
 			}
 		}
 		return ts, set
@@ -158,7 +158,7 @@ func TestTopics(t *testing.T) {
 		n := 0
 		for _, name := range []string{"a", "b", "c"} {
 			for p := range int32(4) {
-				w := want(name + string(rune('0'+p)))
+				w := want(name + string('0'+p))
 				if ts.Has(name, p) != w {
 					t.Fatalf("%s: %v: %s-%d is not %t", what, ts, name, p, w)
 				}

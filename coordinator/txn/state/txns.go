@@ -32,12 +32,6 @@ func (s *Txns) Problem(id string) (Record, bool) {
 	return e.record, has && e.record.Kind == KindUnreadable
 }
 
-// Has says whether an id has a record in memory.
-func (s *Txns) Has(id string) bool {
-	_, has := s.byID[id]
-	return has
-}
-
 // Forget drops an id from memory. Its record stays where it is stored.
 func (s *Txns) Forget(id string) { delete(s.byID, id) }
 
