@@ -30,8 +30,10 @@ func (l *ledger) consumed(partition int32, offset int64) {
 func (l *ledger) acknowledged(partition int32, offset int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.acks++
-	l.acked[partition] = max(l.acked[partition], offset)
+	if offset > l.acked[partition] {
+		l.acks++
+		l.acked[partition] = offset
+	}
 }
 
 func (l *ledger) acknowledgements() int {

@@ -173,19 +173,20 @@ func (h *history) check(t *testing.T) {
 		u.op.Return = u.life.end
 		h.operations = append(h.operations, u.op)
 	}
-	model := offsets.ToModel()
-	result, info := porcupine.CheckOperationsVerbose(model, h.operations, patience)
-	t.Logf("%d operations, %d of them cut off: %s", len(h.operations), len(h.open), result)
 	if len(h.open) == 0 {
 		t.Error("no commit was cut off: the test shows less than it is to")
 	}
+	model, began := offsets.ToModel(), time.Now()
+	result := porcupine.CheckOperationsTimeout(model, h.operations, patience)
+	t.Logf("%d operations, %d of them cut off: %s after %s", len(h.operations), len(h.open), result, time.Since(began))
 	if result == porcupine.Ok {
 		return
 	}
-	if path := t.ArtifactDir() + "/history.html"; porcupine.VisualizePath(model, info, path) == nil {
-		t.Logf("go test -artifacts keeps the history: %s", path)
-	}
 	t.Errorf("no order of the requests explains their answers (%s)", result)
+	_, info := porcupine.CheckOperationsVerbose(model, h.operations, patience)
+	if path := t.ArtifactDir() + "/history.html"; porcupine.VisualizePath(model, info, path) == nil {
+		t.Logf("the history, kept by go test -artifacts: %s", path)
+	}
 }
 
 // rival is one connection to a group.
@@ -204,14 +205,14 @@ type rival struct {
 
 func (r *rival) run() {
 	defer r.hangUp()
-	for !r.stopped() && !r.t.Failed() {
-		if !r.connect() {
-			return
-		}
-		if r.rand.IntN(3) == 0 {
-			r.fetch()
-		} else {
+	for r.connect() && !r.stopped() && !r.t.Failed() {
+		// Commits in a row that nobody looks between make the search long.
+		r.commit()
+		if r.rand.IntN(2) == 0 && r.connect() {
 			r.commit()
+		}
+		if r.connect() {
+			r.fetch()
 		}
 	}
 }
