@@ -98,9 +98,10 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		Logger:                logger{b},
 		EventListener:         events,
 	}
-	// Values compress well (group ids, topic names), and rarely earn more than the fastest.
+	// Most of what is written is superseded before anybody reads it: compressing
+	// it took a fifth of the CPU of a commit of ten partitions.
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings {
-		return pebble.UniformDBCompressionSettings(sstable.FastestCompression)
+		return pebble.UniformDBCompressionSettings(sstable.NoCompression)
 	})
 	return o
 }
