@@ -42,6 +42,7 @@ func (g *liveGroup) to(s groupState, now time.Time) {
 		panic(fmt.Sprintf("group %q: from %v to %v", g.id, g.state, s))
 	}
 	g.previous, g.state, g.since = g.state, s, now
+	g.changes++
 }
 
 // canRebalance says whether a rebalance may begin.

@@ -19,6 +19,7 @@ type liveGroup struct {
 	id              string
 	state, previous groupState
 	since           time.Time // when it got into its state; zero: not known
+	changes         uint64    // of its state and members, for Machine.Glimpse
 	protocolType    string    // "": none yet, a group that only keeps offsets
 	generation      int32
 	protocol        *string // nil: none chosen
@@ -122,6 +123,7 @@ func (g *liveGroup) add(m *member) {
 
 // put files a member under its ids.
 func (g *liveGroup) put(m *member) {
+	g.changes++
 	g.members[m.id] = m
 	i, had := g.find(m.id)
 	if had {
@@ -139,6 +141,7 @@ func (g *liveGroup) put(m *member) {
 
 // remove takes a member out; nothing is parked for it any more.
 func (g *liveGroup) remove(m *member) {
+	g.changes++
 	delete(g.members, m.id)
 	if i, had := g.find(m.id); had {
 		g.order = slices.Delete(g.order, i, i+1)

@@ -91,10 +91,14 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 		out.Reply(in.Token, m.leave(m.now, e, r, out))
 	case DeleteOffsets:
 		out.Reply(in.Token, m.deleteOffsets(e, r, out))
+	case SetOffsets:
+		out.Reply(in.Token, m.setOffsets(m.now, e, r, out))
 	case Describe:
 		out.Reply(in.Token, m.describe(e))
+	case Observe:
+		out.Reply(in.Token, m.observe(e))
 	case Delete:
-		out.Reply(in.Token, m.delete(m.now, e, out))
+		out.Reply(in.Token, m.delete(e, out))
 	case ForgetTopics:
 		out.Reply(in.Token, m.forgetTopics(e, r, out))
 	default:

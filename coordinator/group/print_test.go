@@ -70,6 +70,10 @@ func (h *harness) answer(resp Response) string {
 		}
 	case *kmsg.DeleteGroupsResponseGroup:
 		return "delete " + code(r.ErrorCode)
+	case Observed:
+		return fmt.Sprintf("observed generation=%d %s", r.Generation, h.answer(r.DescribeGroupsResponseGroup))
+	case OffsetsSet:
+		return h.offsetsSet(r)
 	case []Quarantine:
 		for _, q := range r {
 			fmt.Fprintf(&b, "(%s", q.Group)

@@ -29,8 +29,12 @@ func refusal(req Request) Response {
 		return &resp
 	case DeleteOffsets:
 		return deleteOffsetsError(code)
+	case SetOffsets:
+		return OffsetsSet{Code: code}
 	case Describe:
 		return describeError(r.Group, code, "The group has records that cannot be read.")
+	case Observe:
+		return Observed{describeError(r.Group, code, "The group has records that cannot be read."), -1}
 	case Delete:
 		return deleteReply(r.Group, code)
 	}
