@@ -3,7 +3,7 @@ package coordinator_test
 import (
 	"errors"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +40,7 @@ func newGroupHarness() *groupHarness {
 		Index: state.Index,
 		Codec: codec,
 		New: func() groupMachine {
-			return groupChecked{Dumper: group.New(testConfig, rand.New(rand.NewSource(1)))}
+			return groupChecked{Dumper: group.New(testConfig, rand.NewChaCha8([32]byte{}))}
 		},
 	})
 }
@@ -226,7 +226,7 @@ func (s *script) compare(t *rapid.T) {
 	if s.h.Log.Pending() > 0 || s.h.Machine == nil {
 		return
 	}
-	fresh := group.New(testConfig, rand.New(rand.NewSource(1)))
+	fresh := group.New(testConfig, rand.NewChaCha8([32]byte{}))
 	if err := s.h.Replay(fresh.Apply); err != nil {
 		return // the log failed; it is read again at the next use
 	}

@@ -1,8 +1,6 @@
 package group
 
 import (
-	"time"
-
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/group/state"
@@ -10,7 +8,7 @@ import (
 
 // delete deletes a group without members, with its offsets. A group of another
 // protocol is not found: only who knows its records can say that nobody is in it.
-func (m *Machine) delete(now time.Time, e *entry, out *output) *kmsg.DeleteGroupsResponseGroup {
+func (m *Machine) delete(e *entry, out *output) *kmsg.DeleteGroupsResponseGroup {
 	switch {
 	case e.live == nil:
 		return deleteReply(e.id, groupIDNotFound)

@@ -14,7 +14,7 @@ import (
 func (m *Machine) syncGroup(now time.Time, tok machine.Token, e *entry, r Sync, out *output) {
 	g := e.live
 	var mb *member
-	code := none
+	var code int16
 	switch {
 	case r.Group == "" || tooLong(r.Group):
 		code = invalidGroupID

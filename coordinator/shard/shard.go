@@ -32,6 +32,9 @@ type Options[Req, Rec, Resp, Eff any] struct {
 	Effect func(Eff)
 	// Timer is told, under the shard's lock, when the next Fire is due. It must not block.
 	Timer func(at time.Time)
+	// Stepped is called, under the shard's lock, after each step and when the machine is
+	// dropped (nil). It must not block. Nil where nobody watches.
+	Stepped func(m machine.Machine[Req, Rec, Resp, Eff])
 	// Failed is told of a failed append, a failed opening or an entity that could not be read.
 	Failed func(err error)
 }
@@ -115,8 +118,8 @@ func (s *Shard[Req, Rec, Resp, Eff]) Fire() {
 	now := s.now()
 	out, err := s.ready(now)
 	for n := 0; err == nil && s.m != nil && n < most; n++ {
-		at, any := s.m.NextTimer()
-		if !any || at.After(now) {
+		at, armed := s.m.NextTimer()
+		if !armed || at.After(now) {
 			break
 		}
 		if entity, one := s.m.Due(); one {
@@ -162,6 +165,14 @@ func (s *Shard[Req, Rec, Resp, Eff]) Close() {
 	out := s.drop()
 	s.mu.Unlock()
 	s.deliver(out)
+}
+
+// Look looks at the machine between two steps, nil: the shard is not open. What is seen
+// need not be durable: it is for counting, not for answering. see must not block.
+func (s *Shard[Req, Rec, Resp, Eff]) Look(see func(machine.Machine[Req, Rec, Resp, Eff])) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	see(s.m)
 }
 
 // Waiting is the number of replies that are decided but not durable, and of requests that are parked.
@@ -225,6 +236,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) finish(token machine.Token, reply func(Resp
 		}
 	}
 	s.retime()
+	s.stepped()
 	return one, rest
 }
 
@@ -272,6 +284,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) drop() []letter[Resp, Eff] {
 	s.m, s.log = nil, nil
 	s.epoch++
 	s.tell(s.now().Add(reopenAfter), !s.closed)
+	s.stepped()
 	return out
 }
 
@@ -296,13 +309,19 @@ func (s *Shard[Req, Rec, Resp, Eff]) send(l letter[Resp, Eff]) {
 
 // retime tells Timer when the next Fire is due, if that has changed.
 func (s *Shard[Req, Rec, Resp, Eff]) retime() {
-	if at, any := s.m.NextTimer(); any && !at.Equal(s.due) || !any && !s.due.IsZero() {
-		s.tell(at, any)
+	if at, armed := s.m.NextTimer(); armed && !at.Equal(s.due) || !armed && !s.due.IsZero() {
+		s.tell(at, armed)
 	}
 }
 
-func (s *Shard[Req, Rec, Resp, Eff]) tell(at time.Time, any bool) {
-	if !any {
+func (s *Shard[Req, Rec, Resp, Eff]) stepped() {
+	if s.o.Stepped != nil {
+		s.o.Stepped(s.m)
+	}
+}
+
+func (s *Shard[Req, Rec, Resp, Eff]) tell(at time.Time, armed bool) {
+	if !armed {
 		at = time.Time{}
 	}
 	s.due = at

@@ -179,7 +179,7 @@ func testProperty(t *testing.T, f Factory) {
 			}
 		}
 		if store.Reopen != nil {
-			actions["reopen the backend"] = func(t *rapid.T) {
+			actions["reopen the backend"] = func(*rapid.T) {
 				store = store.Reopen()
 				openAll()
 				for _, r := range shards {

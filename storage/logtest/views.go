@@ -251,7 +251,7 @@ func testVisitErrors(t *testing.T, f Factory) {
 		"read":     log.Read(0, one),
 		"entities": log.Entities(func([]byte, []storage.Located) error { visits++; return stop }),
 	} {
-		if err != stop {
+		if !errors.Is(err, stop) {
 			t.Errorf("%s returned %v", what, err)
 		}
 	}

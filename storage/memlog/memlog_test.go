@@ -101,7 +101,7 @@ func TestFailNext(t *testing.T) {
 		appendOne(t, log)
 		appendOne(t, log) // goes down with the one before
 		b.Sync()
-		if len(*told) != 2 || (*told)[1] != cause {
+		if len(*told) != 2 || (*told)[1] != any(cause) {
 			t.Fatalf("told %v", *told)
 		}
 		if err := log.Append(one("v")); !errors.Is(err, cause) {

@@ -277,7 +277,7 @@ func (f *fold) livesOn(entity []byte) (lives bool, err error) {
 		lives = true
 		return errStop
 	})
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		err = nil
 	}
 	return lives, err
