@@ -31,7 +31,7 @@ func TestScriptsAtRandom(t *testing.T) {
 			w.step()
 			h.said()
 			w.replayed()
-			if at, any := h.m.NextTimer(); any && len(h.m.timers.items) > 60 {
+			if at, armed := h.m.NextTimer(); armed && len(h.m.timers.items) > 60 {
 				t.Fatalf("%d timers, the next at %v", len(h.m.timers.items), at)
 			}
 		}
@@ -40,8 +40,8 @@ func TestScriptsAtRandom(t *testing.T) {
 			t.Fatalf("never answered: %v\n%s", h.waiting, h.said())
 		}
 		w.replayed()
-		if any := len(h.m.timers.items); any > 0 {
-			t.Fatalf("%d timers of nobody", any)
+		if n := len(h.m.timers.items); n > 0 {
+			t.Fatalf("%d timers of nobody", n)
 		}
 	})
 }

@@ -383,7 +383,7 @@ func (s *script) advance() {
 
 func (s *script) timers() {
 	s.h.printf("now %v", s.h.now.Sub(epoch))
-	if at, any := s.h.m.NextTimer(); any {
+	if at, armed := s.h.m.NextTimer(); armed {
 		id, _ := s.h.m.Due()
 		s.h.printf(", next %v of %s", at.Sub(epoch), id)
 	}

@@ -135,9 +135,9 @@ func (m *Machine) answerSync(mb *member, resp *kmsg.SyncGroupResponse, out *outp
 		}
 		out.Reply(tok, resp)
 	}
-	any := len(mb.syncs) > 0
+	parked := len(mb.syncs) > 0
 	mb.syncs = nil
-	return any
+	return parked
 }
 
 // answerSyncAndBeat answers a member's parked syncs. Its session, which may have
