@@ -54,6 +54,11 @@ type admin interface {
 	deleteGroup(group string) error
 }
 
+// remover is an admin that can remove a static member who does not come back.
+type remover interface {
+	remove(group, instance string) error
+}
+
 // errNotYet is a complaint without a story.
 var errNotYet = errors.New("not yet")
 

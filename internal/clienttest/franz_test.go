@@ -172,3 +172,11 @@ func (a *franzAdmin) deleteGroup(group string) error {
 	}
 	return r.Err
 }
+
+func (a *franzAdmin) remove(group, instance string) error {
+	rs, err := a.c.LeaveGroup(a.t.Context(), kadm.LeaveGroup(group).InstanceIDs(instance))
+	if err != nil {
+		return err
+	}
+	return rs.Error()
+}

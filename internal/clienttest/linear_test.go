@@ -23,7 +23,7 @@ const (
 // between its sending and its answer, that explains every answer.
 func TestCommitsAreLinearizable(t *testing.T) {
 	t.Parallel()
-	kills, between := 10, int64(500)
+	kills, between := 20, int64(400)
 	if testing.Short() {
 		kills, between = 2, 100
 	}

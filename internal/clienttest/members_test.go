@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const (
@@ -152,6 +155,52 @@ func TestStaticMemberComesBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStaticMemberIsRemoved: one that will not come back is taken out by an operator.
+func TestStaticMemberIsRemoved(t *testing.T) {
+	t.Parallel()
+	static := slices.DeleteFunc(today(), func(l library) bool { return !l.static })
+	each(t, static, func(t *testing.T, l library) {
+		g := newGroup(t, l, start(t))
+		for _, c := range []string{"anna", "ben"} {
+			g.join(c, "instance-of-"+c)
+		}
+		g.shared()
+		g.leave("ben")
+		must(t, g.admin.(remover).remove(g.id, "instance-of-ben"))
+		if err := g.admin.(remover).remove(g.id, "instance-of-ben"); err == nil {
+			t.Error("a member was removed twice")
+		}
+		g.shared()
+		g.consumed(records)
+	})
+}
+
+// TestLibrariesShareAGroup: members of all three agree on what they all know, and go on
+// together after a kill.
+func TestLibrariesShareAGroup(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, franz("kgo", ""), start(t))
+	g.members["anna"] = joinFranz(t, g.kcoord, seat{g.id, topic, "anna", "", g.ledger}, kgo.Balancers(kgo.RangeBalancer()))
+	g.members["ben"] = joinSarama(t, g.kcoord, seat{g.id, topic, "ben", "", g.ledger}, sarama.MaxVersion, func(c *sarama.Config) {
+		c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
+	})
+	g.members["carla"] = joinKafkaGo(t, g.kcoord, seat{g.id, topic, "carla", "", g.ledger})
+	g.shared()
+	g.kcoord.kill()
+	g.kcoord.restart()
+	if err := g.kcoord.produce(t.Context(), g.kcoord.client(), topic, partitions, 5); err != nil {
+		t.Fatal(err)
+	}
+	g.consumed(records + 5)
+	g.shared()
+	for c := range g.members {
+		g.leave(c)
+		if len(g.members) > 0 {
+			g.shared()
+		}
+	}
 }
 
 func (d description) member(t *testing.T, client string) described {

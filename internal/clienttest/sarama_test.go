@@ -298,3 +298,17 @@ func (a *saramaAdmin) deleteOffset(group, topic string, partition int32) error {
 }
 
 func (a *saramaAdmin) deleteGroup(group string) error { return a.DeleteConsumerGroup(group) }
+
+func (a *saramaAdmin) remove(group, instance string) error {
+	r, err := a.RemoveMemberFromConsumerGroup(group, []string{instance})
+	if err != nil {
+		return err
+	}
+	if r.Err != sarama.ErrNoError {
+		return r.Err
+	}
+	if r.Members[0].Err != sarama.ErrNoError {
+		return r.Members[0].Err
+	}
+	return nil
+}
