@@ -17,7 +17,11 @@ type Config struct {
 	Admin     string // gRPC; "" is off
 	HTTP      string // metrics and health; "" is off
 	Data      string // folder of the coordinator's log; "" where there is none
-	Upstream  string // the broker behind
+	Upstream  string // the broker behind, or several as they were written
+	Upstreams []string
+
+	GatewayListen    Ports // where each broker of a cluster is stood in for; empty: a sidecar
+	GatewayAdvertise Ports // where clients are told to find them; what is missing follows from the former
 
 	LogLevel  string
 	LogFormat string
@@ -88,6 +92,9 @@ func Load(from Sources) (Config, error) {
 		said[s.Key] = s
 	}
 	if err := inOrder(said); err != nil {
+		return Config{}, err
+	}
+	if err := c.gatewayAgrees(); err != nil {
 		return Config{}, err
 	}
 	c.Ignored = slices.Sorted(maps.Keys(ignored))

@@ -41,8 +41,14 @@ func own() []Key {
 			"Where `/metrics`, `/livez`, `/readyz` and `/debug/pprof/` are served. Empty: off."),
 		path("data", func(c *Config) *string { return &c.Data },
 			"The folder of the coordinator's log. `serve` needs one; `dev` without one uses a temporary folder that it removes."),
-		address("upstream", "", func(c *Config) *string { return &c.Upstream },
-			"The broker behind `kcoord serve`. `dev` has its data plane in process."),
+		upstream("The broker behind `kcoord serve`; for a gateway, one or more brokers of the cluster to begin with. `dev` has its data plane in process."),
+		ports("gateway.listen", func(c *Config) *Ports { return &c.GatewayListen },
+			"Gateway mode: where kcoord listens in each broker's place, by the brokers' node ids: `1=0.0.0.0:9101,2=0.0.0.0:9102`. "+
+				"`*=0.0.0.0:9100` is for all others, at that port plus the node id (broker 7 at 9107), opened when the broker is first seen. "+
+				"A broker without a port is not shown to clients, and a log line names it. Empty: a sidecar, whose broker advertises kcoord's address."),
+		ports("gateway.advertise", func(c *Config) *Ports { return &c.GatewayAdvertise },
+			"The addresses that clients are told for each broker, where they are not those of `gateway.listen`: behind a port mapping, say. "+
+				"A broker that is not named has the port of `gateway.listen` and its host, or, where that is 0.0.0.0, the host that the client connected to."),
 		choice("log.level", func(c *Config) *string { return &c.LogLevel },
 			"The least level that is logged.", "info", "trace", "debug", "warn", "error"),
 		choice("log.format", func(c *Config) *string { return &c.LogFormat },
