@@ -35,6 +35,9 @@ type child struct {
 // start starts a kcoord that ends with the test. Settings are key=value.
 func start(t testing.TB, settings ...string) *child {
 	t.Helper()
+	if err := lookAtSource(); err != nil {
+		t.Fatal(err)
+	}
 	k := &child{t: t, folder: t.TempDir(), settings: append([]string{
 		"group.initial.rebalance.delay.ms=100", // members of a test join at once
 	}, settings...)}

@@ -7,12 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
 // executable is kcoord, built once for all tests.
 var executable string
+
+const command = "github.com/kcoord/kcoord/cmd/kcoord"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -27,7 +31,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	executable = filepath.Join(folder, "kcoord")
-	build := exec.Command("go", "build", "-o", executable, "github.com/kcoord/kcoord/cmd/kcoord")
+	build := exec.Command("go", "build", "-o", executable, command)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "building kcoord:", err)
@@ -36,6 +40,22 @@ func run(m *testing.M) int {
 	parallel()
 	return m.Run()
 }
+
+// lookAtSource makes what go test remembers of these tests depend on kcoord's source,
+// which they don't import: it forgets a result when a file that was looked at changes.
+var lookAtSource = sync.OnceValue(func() error {
+	list, err := exec.Command("go", "list", "-deps", "-f",
+		`{{if and .Module .Module.Main}}{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}`, command).Output()
+	if err != nil {
+		return fmt.Errorf("listing kcoord's source: %w", err)
+	}
+	for file := range strings.FieldsSeq(string(list)) {
+		if _, err := os.Stat(file); err != nil {
+			return err
+		}
+	}
+	return nil
+})
 
 // parallel lets more tests run at a time than there are cores, unless it was said
 // how many: they wait for clients' timers most of the time.
