@@ -4,13 +4,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/kcoord/kcoord/coordinator/group"
 	"github.com/kcoord/kcoord/coordinator/group/state"
-	"github.com/kcoord/kcoord/coordinator/machine"
 	"github.com/kcoord/kcoord/coordinator/shard"
 	"github.com/kcoord/kcoord/storage"
 )
@@ -23,7 +23,10 @@ type Options struct {
 	Log     zerolog.Logger
 }
 
-type groupShard = shard.Shard[group.Request, state.Record, group.Response, struct{}]
+type (
+	groupRecord = state.Record
+	groupShard  = shard.Shard[group.Request, state.Record, group.Response, struct{}]
+)
 
 // Node is the coordinator of all groups.
 type Node struct {
@@ -32,9 +35,12 @@ type Node struct {
 	bad   quarantine
 	clock *clock
 
-	shards []*groupShard
-	stop   chan struct{}
-	done   sync.WaitGroup
+	shards  []*groupShard
+	config  atomic.Pointer[group.Config]
+	watched []watchers // by shard
+	tallies []tally    // by shard
+	stop    chan struct{}
+	done    sync.WaitGroup
 }
 
 // residentOffsets bounds, over all shards, the offsets in memory of groups that
@@ -51,6 +57,8 @@ func Open(o Options) (*Node, error) {
 		o.Group.ResidentOffsets = max(residentOffsets/o.Shards, 1000)
 	}
 	n := &Node{o: o, clock: newClock(o.Shards), stop: make(chan struct{}), shards: make([]*groupShard, o.Shards)}
+	n.watched, n.tallies = make([]watchers, o.Shards), make([]tally, o.Shards)
+	n.config.Store(&o.Group)
 	n.bad.log = o.Log
 	n.codec = &state.Codec{Unreadable: n.bad.add}
 	for i := range n.shards {
@@ -58,11 +66,18 @@ func Open(o Options) (*Node, error) {
 			ID:      storage.ShardID(i),
 			Backend: o.Backend,
 			Codec:   n.codec,
-			New: func() machine.Machine[group.Request, state.Record, group.Response, struct{}] {
-				return group.New(o.Group, rand.Reader)
+			New: func() groupMachine {
+				m := group.New(*n.config.Load(), rand.Reader)
+				n.tallies[i].begin(m)
+				return m
 			},
-			Now:    time.Now,
-			Timer:  func(at time.Time) { n.clock.set(i, at) },
+			Now:   time.Now,
+			Timer: func(at time.Time) { n.clock.set(i, at) },
+			Stepped: func(m groupMachine) {
+				open, _ := m.(*group.Machine)
+				n.watched[i].stepped(open)
+			},
+			Opened: n.tallies[i].opened,
 			Failed: func(err error) { o.Log.Error().Err(err).Msg("a shard failed; its groups are asked to try again") },
 		})
 	}
@@ -120,6 +135,19 @@ func (g *gathering) add(i int, r group.Response, err error) {
 		g.reply(nil, g.err)
 	default:
 		g.reply(g.answers, nil)
+	}
+}
+
+// Configure changes the settings of groups from the next request on.
+func (n *Node) Configure(c group.Config) {
+	c.ResidentOffsets = n.o.Group.ResidentOffsets
+	n.config.Store(&c)
+	for _, s := range n.shards {
+		s.Adjust(func(m groupMachine) {
+			if open, is := m.(*group.Machine); is {
+				open.Configure(c)
+			}
+		})
 	}
 }
 

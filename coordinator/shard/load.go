@@ -16,6 +16,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	if s.m != nil {
 		return nil, nil
 	}
+	began := s.o.Now()
 	s.epoch++
 	epoch := s.epoch
 	log, err := s.o.Backend.Open(s.o.ID, func(end storage.Offset, err error) { s.onDurable(epoch, end, err) })
@@ -51,6 +52,9 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 		return out, ErrLost
 	}
 	s.tell(s.m.NextTimer())
+	if s.o.Opened != nil {
+		s.o.Opened(s.o.Now().Sub(began))
+	}
 	return out, nil
 }
 

@@ -35,6 +35,9 @@ type Options[Req, Rec, Resp, Eff any] struct {
 	// Stepped is called, under the shard's lock, after each step and when the machine is
 	// dropped (nil). It must not block. Nil where nobody watches.
 	Stepped func(m machine.Machine[Req, Rec, Resp, Eff])
+	// Opened is told, under the shard's lock, how long an opening took that went well. Nil
+	// where nobody asks.
+	Opened func(took time.Duration)
 	// Failed is told of a failed append, a failed opening or an entity that could not be read.
 	Failed func(err error)
 }
@@ -173,6 +176,16 @@ func (s *Shard[Req, Rec, Resp, Eff]) Look(see func(machine.Machine[Req, Rec, Res
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	see(s.m)
+}
+
+// Adjust is Look for what changes how the machine decides, such as settings.
+func (s *Shard[Req, Rec, Resp, Eff]) Adjust(change func(machine.Machine[Req, Rec, Resp, Eff])) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.m)
+	if s.m != nil {
+		s.retime()
+	}
 }
 
 // Waiting is the number of replies that are decided but not durable, and of requests that are parked.
