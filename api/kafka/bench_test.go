@@ -58,7 +58,7 @@ func dialTCP(s *stage) net.Conn { return s.client().nc }
 
 func dialPipe(s *stage) net.Conn {
 	ours, theirs := net.Pipe()
-	s.srv.accept(theirs)
+	s.srv.accept(theirs, &port{node: -1})
 	return ours
 }
 

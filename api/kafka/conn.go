@@ -20,6 +20,7 @@ const window = 128
 type conn struct {
 	srv    *Server
 	nc     net.Conn
+	port   *port  // that it came to
 	remote string // host:port
 	host   string // as Kafka shows it: "/127.0.0.1"
 	in     frames
@@ -43,8 +44,8 @@ type conn struct {
 	up        *behind       // nil: nothing was passed on so far
 }
 
-func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{srv: s, nc: nc, remote: nc.RemoteAddr().String(), done: make(chan struct{})}
+func newConn(s *Server, nc net.Conn, p *port) *conn {
+	c := &conn{srv: s, nc: nc, port: p, remote: nc.RemoteAddr().String(), done: make(chan struct{})}
 	host, _, err := net.SplitHostPort(c.remote)
 	if err != nil {
 		host = c.remote

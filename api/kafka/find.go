@@ -22,7 +22,7 @@ const (
 //	any other            INVALID_REQUEST
 //
 // The node id is that of the broker behind, since its clients know it as one node
-// with us. Until the broker has told it: COORDINATOR_NOT_AVAILABLE, and clients ask again.
+// with us; a gateway's is that of the broker whose port the client has come to. Until the broker has told it: COORDINATOR_NOT_AVAILABLE, and clients ask again.
 func (k *call) findCoordinator(body []byte) error {
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.Version = k.version
@@ -67,6 +67,14 @@ func (c *conn) coordinator(typ int8) (code int16, at node) {
 	none := node{id: -1, port: -1}
 	if typ != groupCoordinator && typ != transactionCoordinator {
 		return codeInvalidRequest, none
+	}
+	if c.srv.o.Gateway != nil {
+		if id := c.coordinatorNode(); id >= 0 {
+			if at, ok := c.srv.o.Gateway.address(id, c.localHost()); ok {
+				return 0, node{id, at.Host, int32(at.Port)}
+			}
+		}
+		return codeNotAvailable, none
 	}
 	cluster, known := c.srv.o.Upstream.Cluster()
 	if !known || cluster.NodeID < 0 {

@@ -111,7 +111,7 @@ func (c *conn) peek(a *api, h *header, n int) (verdict, error) {
 
 // connect opens the connection to the broker and starts its pump.
 func (c *conn) connect() error {
-	nc, err := c.srv.o.Upstream.Dial(c.context())
+	nc, err := c.dial()
 	if err != nil {
 		return upstreamError(err)
 	}
@@ -128,6 +128,26 @@ func (c *conn) connect() error {
 	return nil
 }
 
+// dial connects to the broker that the client's port stands for.
+func (c *conn) dial() (net.Conn, error) {
+	up := c.srv.o.Upstream
+	if c.port.node < 0 {
+		return up.Dial(c.context())
+	}
+	n := up.Node(c.port.node)
+	if n == nil {
+		return nil, fmt.Errorf("broker %d was not seen yet", c.port.node)
+	}
+	return n.Dial(c.context())
+}
+
+// lost says that the connection to the broker broke.
+func (c *conn) lost() {
+	if n := c.srv.o.Upstream.Node(c.port.node); n != nil {
+		n.Lost()
+	}
+}
+
 // pump reads the head of each answer of the broker, and leaves its body to the
 // writer. It also notices when the broker hangs up, which ends the client's
 // connection as it would have without us in between.
@@ -136,6 +156,7 @@ func (c *conn) pump(up *behind) {
 	for {
 		b, err := up.in.ahead(8)
 		if err != nil {
+			c.lost()
 			c.close(upstreamError(err))
 			return
 		}
@@ -172,35 +193,4 @@ func (c *conn) arrived(size, correlation int32) bool {
 		}
 	}
 	return false
-}
-
-// relay hands the broker's answer on: into buf where it is short, else past it.
-func (c *conn) relay(k *call, buf *[]byte) bool {
-	*buf = binary.BigEndian.AppendUint32(*buf, uint32(k.size))
-	*buf = binary.BigEndian.AppendUint32(*buf, uint32(k.correlation))
-	n := int(k.size) - 4
-	var err error
-	if n <= flushAt/4 {
-		var b []byte
-		if b, err = c.up.in.ahead(n); err == nil {
-			*buf = append(*buf, b...)
-			c.up.in.skip(n)
-		}
-	} else {
-		_, err = c.nc.Write(*buf)
-		*buf = (*buf)[:0]
-		if err == nil {
-			err = c.up.in.stream(c.nc, n)
-		}
-	}
-	if err != nil {
-		c.close(errors.Join(errClientGone, err))
-		return false
-	}
-	c.srv.m.response(k.api.key, int(k.size)+4)
-	select {
-	case c.up.taken <- struct{}{}:
-	case <-c.done:
-	}
-	return true
 }

@@ -42,7 +42,7 @@ func FuzzRequests(f *testing.F) {
 	other := s.client()
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		ours, theirs := net.Pipe()
-		s.srv.accept(theirs)
+		s.srv.accept(theirs, &port{node: -1})
 		read := make(chan struct{})
 		go func() {
 			defer close(read)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +27,9 @@ type Coordinator interface {
 type Options struct {
 	Coordinator Coordinator
 	Upstream    *upstream.Broker
+	// Gateway stands for the brokers of a cluster; Upstream then knows them by node id.
+	// nil: a sidecar.
+	Gateway *Gateway
 	// Advertised is the host:port that clients reach the coordinator by. Empty:
 	// each client is told the address that it connected to.
 	Advertised string
@@ -66,8 +68,6 @@ type Server struct {
 	cancel context.CancelFunc
 	bad    rate
 
-	announced atomic.Pointer[announcement]
-
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
 	conns     map[*conn]struct{}
@@ -94,11 +94,34 @@ func New(o Options) *Server {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.running.Add(1)
 	go s.sweep()
+	if o.Gateway != nil {
+		o.Gateway.start(s.serveInPlace)
+	}
 	return s
 }
 
+// serveInPlace serves a broker's port until the server is shut down.
+func (s *Server) serveInPlace(p *port) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		p.l.Close()
+		return
+	}
+	s.running.Add(1)
+	go func() {
+		defer s.running.Done()
+		if err := s.serve(p); !errors.Is(err, ErrClosed) {
+			s.o.Log.Error().Err(err).Int32("node", p.node).Msg("the port of a broker failed: restart kcoord to have it again")
+		}
+	}()
+}
+
 // Serve accepts connections until the listener fails or the server is shut down.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.serve(&port{node: -1, l: l}) }
+
+func (s *Server) serve(p *port) error {
+	l := p.l
 	s.mu.Lock()
 	if s.draining {
 		s.mu.Unlock()
@@ -111,7 +134,7 @@ func (s *Server) Serve(l net.Listener) error {
 		nc, err := l.Accept()
 		if err == nil {
 			wait = 0
-			s.accept(nc)
+			s.accept(nc, p)
 			continue
 		}
 		if s.isDraining() {
@@ -141,8 +164,8 @@ func temporary(err error) bool {
 }
 
 // accept starts serving a connection, or closes it where there are too many.
-func (s *Server) accept(nc net.Conn) {
-	c := newConn(s, nc)
+func (s *Server) accept(nc net.Conn, p *port) {
+	c := newConn(s, nc, p)
 	s.mu.Lock()
 	over := s.draining || len(s.conns) >= s.o.MaxConnections || s.perIP[c.host] >= s.o.MaxConnectionsPerIP
 	if !over {

@@ -60,7 +60,7 @@ func (k *call) apiVersions(body []byte) error {
 		}
 	}
 	k.answer = shapeVersions
-	k.complete(k.c.srv.announcement(), nil)
+	k.complete(k.c.announcement(), nil)
 	return nil
 }
 
@@ -80,10 +80,19 @@ func (k *call) checkClient(req *kmsg.ApiVersionsRequest) int16 {
 		return codeInvalidRequest
 	case !hasCluster || !known:
 		return 0
-	case *req.ClusterID != cluster.ID || cluster.NodeID >= 0 && req.NodeID != cluster.NodeID:
+	case *req.ClusterID != cluster.ID || !k.c.standsFor(req.NodeID, cluster.NodeID):
 		return codeRebootstrap
 	}
 	return 0
+}
+
+// standsFor says whether a client that means a broker is right here. behind is
+// that of a sidecar, if it is known.
+func (c *conn) standsFor(id, behind int32) bool {
+	if c.srv.o.Gateway != nil {
+		behind = c.port.node
+	}
+	return behind < 0 || id == behind
 }
 
 // announcement is the answer to ApiVersions that is made of one answer of the broker.
@@ -93,14 +102,24 @@ type announcement struct {
 }
 
 // announcement makes the answer once for each answer of the broker.
-func (s *Server) announcement() *announcement {
-	of := s.o.Upstream.Versions()
-	if a := s.announced.Load(); a != nil && a.of == of {
+func (c *conn) announcement() *announcement {
+	of := c.behindVersions()
+	if a := c.port.announced.Load(); a != nil && a.of == of {
 		return a
 	}
-	a := announce(s.apis, of)
-	s.announced.Store(a)
+	a := announce(c.srv.apis, of)
+	c.port.announced.Store(a)
 	return a
+}
+
+// behindVersions are those of the broker that the client's port stands for: a
+// cluster's brokers may be of several versions.
+func (c *conn) behindVersions() *kmsg.ApiVersionsResponse {
+	up := c.srv.o.Upstream
+	if n := up.Node(c.port.node); n != nil {
+		return n.Versions(c.context())
+	}
+	return up.Versions()
 }
 
 // shapeVersions copies the shared answer, since each client's has its own version.

@@ -43,6 +43,9 @@ func (d *devCommand) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if !c.GatewayListen.Empty() {
+		return mistake{errors.New("kcoord dev has its one data plane in process: leave gateway.listen out, or run kcoord serve")}
+	}
 	if c.Upstream != "" {
 		return mistake{errors.New("kcoord dev has its data plane in process: leave upstream out, or run kcoord serve")}
 	}
@@ -74,6 +77,10 @@ func startEmbedded(c config.Config, advertised string, log zerolog.Logger) (*emb
 func behind(c config.Config, advertised string, log zerolog.Logger) upstream.Options {
 	o := upstream.Options{
 		Addr: c.Upstream, Advertised: advertised, Log: log, Refresh: c.TopicsRefresh, MaxAge: c.TopicsMaxAge,
+	}
+	if !c.GatewayListen.Empty() {
+		o.Seeds = c.Upstreams
+		return o
 	}
 	if c.NodeID >= 0 {
 		id := int32(c.NodeID)

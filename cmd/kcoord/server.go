@@ -33,6 +33,7 @@ type server struct {
 	log      zerolog.Logger
 	metrics  *prometheus.Registry
 	upstream *upstream.Broker
+	gateway  *kafka.Gateway // nil: a sidecar
 	failed   chan error // of a listener
 	close    []func(context.Context) error
 }
@@ -97,6 +98,9 @@ func (s *server) open(plane planeStarter) error {
 	if err != nil {
 		return err
 	}
+	if err := s.openGateway(); err != nil {
+		return err
+	}
 	advertised := cmp.Or(s.config.Advertise, p.kafka.Addr().String())
 	node, err := s.openNode()
 	if err != nil {
@@ -111,6 +115,9 @@ func (s *server) open(plane planeStarter) error {
 		}
 		s.later(func(context.Context) error { broker.Close(); return nil })
 		o.Dial = broker.Dial
+	}
+	if s.gateway != nil {
+		o.Seen = s.gateway.See
 	}
 	s.upstream = upstream.Open(o)
 	s.later(func(context.Context) error { s.upstream.Close(); return nil })
@@ -169,7 +176,7 @@ func (s *server) serve(p ports, node *coordinator.Node) {
 		s.run("admin", func() error { return a.Serve(p.admin) })
 	}
 	k := kafka.New(kafka.Options{
-		Coordinator: node, Upstream: s.upstream, Advertised: s.config.Advertise,
+		Coordinator: node, Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
 		MaxRequestBytes: s.config.MaxRequestBytes, MaxIdle: s.config.MaxIdle,
 		MaxConnections: s.config.MaxConnections, MaxConnectionsPerIP: s.config.MaxConnectionsPerIP,
 		Log: s.log, Metrics: s.metrics,

@@ -159,12 +159,9 @@ func (t *Topics) failed(now time.Time) (first bool) {
 
 // show shows a topic, unless an older one of its name is not buried yet.
 func (t *Topics) show(topic *Topic, replaced *[]string) {
-	old := t.byName[topic.Name]
-	if a := t.without[topic.Name]; old == nil && a != nil {
-		old = a.topic
-	}
+	other := t.otherID(topic)
 	delete(t.without, topic.Name)
-	if old != nil && old.ID != topic.ID && old.ID != ([16]byte{}) && topic.ID != ([16]byte{}) {
+	if other {
 		*replaced = append(*replaced, topic.Name)
 		t.dying[topic.Name]++
 	}

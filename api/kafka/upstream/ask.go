@@ -83,6 +83,11 @@ func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byt
 	if err := l.open(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	if b.elsewhere() {
+		if err := b.look(ctx, l); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
 	if l.metadataVersion < 12 {
 		ids = nil
 	}

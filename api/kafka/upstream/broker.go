@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,14 @@ var ErrUnavailable = errors.New("upstream: the broker cannot be reached")
 type Options struct {
 	Addr string                                      // host:port of the broker
 	Dial func(ctx context.Context) (net.Conn, error) // another way to it, instead of Addr
+	// Seeds are brokers to begin with, host:port each, of a cluster that has a
+	// gateway in front: then whichever broker can be reached is asked. nil: there is
+	// one broker behind, and Addr or Dial says where.
+	Seeds []string
+	// DialTo is another way to a cluster's brokers than TCP.
+	DialTo func(ctx context.Context, addr string) (net.Conn, error)
+	// Seen is told the ids of a cluster's brokers when others are there than before.
+	Seen func(ids []int32)
 	Log  zerolog.Logger
 	// Advertised is the sidecar's own host:port, by which it finds the broker
 	// behind it among several of a cluster.
@@ -53,12 +62,15 @@ type Broker struct {
 	changed  chan struct{}
 	versions atomic.Pointer[kmsg.ApiVersionsResponse]
 	cluster  atomic.Pointer[Cluster]
+	nodes    atomic.Pointer[nodes]
+	current  atomic.Pointer[string] // of a cluster's brokers, where questions are answered
+	looked   string                 // where the last full look was; of run
 }
 
 // Cluster is what Metadata tells about the broker and its cluster.
 type Cluster struct {
 	ID     string
-	NodeID int32 // of the broker behind; -1: it cannot be told
+	NodeID int32 // of the broker behind; -1: it cannot be told, or there are several
 }
 
 // Open starts looking after the broker; it need not be up.
@@ -75,15 +87,19 @@ func Open(o Options) *Broker {
 	if o.Deleted == nil {
 		o.Deleted = func([]string) error { return nil }
 	}
-	if o.Dial == nil {
-		addr := o.Addr
-		o.Dial = func(ctx context.Context) (net.Conn, error) {
+	if o.DialTo == nil {
+		o.DialTo = func(ctx context.Context, addr string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		}
+	}
+	if o.Dial == nil {
+		addr := o.Addr
+		o.Dial = func(ctx context.Context) (net.Conn, error) { return o.DialTo(ctx, addr) }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask), changed: make(chan struct{}, 1)}
 	b.topics.init(b)
+	b.nodes.Store(&nodes{})
 	go b.run(ctx)
 	return b
 }
@@ -100,6 +116,10 @@ func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
 // Dial opens a connection to pass requests on.
 func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
+	if b.gateway() {
+		nc, _, err := b.dialAny(ctx)
+		return nc, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, b.o.Timeout)
 	defer cancel()
 	return b.o.Dial(ctx)
@@ -125,7 +145,7 @@ func (b *Broker) Topics() *Topics { return &b.topics }
 // other: that is what makes a burst of them one request.
 func (b *Broker) run(ctx context.Context) {
 	defer close(b.done)
-	l := &link{b: b}
+	l := b.link()
 	defer l.close()
 	tick := time.NewTicker(b.o.Refresh)
 	defer tick.Stop()
@@ -184,6 +204,11 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 		err = errors.New("upstream: an answer to Metadata without brokers")
 	case b.topics.otherCluster(resp):
 		err = errOtherCluster
+	default:
+		if err = b.doubt(ctx, resp); err != nil {
+			l.close() // and ask another one
+			b.settle("")
+		}
 	}
 	if err != nil {
 		if b.topics.failed(time.Now()) && ctx.Err() == nil {
@@ -192,6 +217,9 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 		return err
 	}
 	b.learn(resp)
+	if at := b.current.Load(); at != nil {
+		b.looked = *at
+	}
 	replaced, suspects := b.topics.full(resp, time.Now(), changes)
 	b.bury(ctx, replaced, "topics were deleted and created again")
 	if len(suspects) > 0 {
@@ -203,6 +231,11 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 
 // confirm asks for topics that full answers left out, by name.
 func (b *Broker) confirm(ctx context.Context, l *link, suspects []string) {
+	if b.gateway() {
+		if suspects = b.absentEverywhere(ctx, suspects); len(suspects) == 0 {
+			return
+		}
+	}
 	resp, err := l.metadata(ctx, suspects, nil)
 	if err != nil {
 		return // they stay suspects, and the next full look comes here again
@@ -241,6 +274,11 @@ func (b *Broker) learn(resp *kmsg.MetadataResponse) {
 	if resp.ClusterID != nil {
 		c.ID = *resp.ClusterID
 	}
+	if b.gateway() { // every broker is behind, each at a port of its own
+		b.cluster.Store(c)
+		b.meet(resp.Brokers)
+		return
+	}
 	switch {
 	case b.o.NodeID != nil:
 		c.NodeID = *b.o.NodeID
@@ -274,6 +312,12 @@ func (b *Broker) advise(resp *kmsg.MetadataResponse, c *Cluster) {
 }
 
 func (b *Broker) name() string {
+	if at := b.current.Load(); at != nil {
+		return *at
+	}
+	if b.gateway() {
+		return strings.Join(b.o.Seeds, ",")
+	}
 	if b.o.Addr == "" {
 		return "embedded"
 	}

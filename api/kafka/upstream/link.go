@@ -24,11 +24,33 @@ const maxAnswer = 512 << 20
 // link is the connection that questions go over, opened again after each
 // failure. It belongs to Broker.run.
 type link struct {
-	b               *Broker
+	dial            func(ctx context.Context) (net.Conn, error)
+	timeout         time.Duration
+	told            func(*kmsg.ApiVersionsResponse) // the broker's versions
+	settled         func(ok bool)                   // told how questions end; nil: nobody wants to know
 	nc              net.Conn
 	corr            int32
 	asked           time.Time // when the versions were asked for
 	metadataVersion int16     // the version of Metadata that both sides know
+}
+
+// link is the one that the Broker asks over.
+func (b *Broker) link() *link {
+	l := &link{dial: b.Dial, timeout: b.o.Timeout, told: b.versions.Store}
+	if b.gateway() {
+		at := ""
+		l.dial = func(ctx context.Context) (nc net.Conn, err error) {
+			nc, at, err = b.dialAny(ctx)
+			return nc, err
+		}
+		l.settled = func(ok bool) {
+			if !ok {
+				at = ""
+			}
+			b.settle(at)
+		}
+	}
+	return l
 }
 
 func (l *link) close() {
@@ -61,7 +83,7 @@ func (l *link) metadata(ctx context.Context, names []string, ids [][16]byte) (*k
 		return nil, err
 	}
 	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return nil, fmt.Errorf("upstream: Metadata of %s: %w", l.b.name(), err)
+		return nil, fmt.Errorf("upstream: Metadata: %w", err)
 	}
 	return resp, nil
 }
@@ -70,9 +92,9 @@ func (l *link) metadata(ctx context.Context, names []string, ids [][16]byte) (*k
 // known ones have become old.
 func (l *link) open(ctx context.Context) error {
 	if l.nc == nil {
-		nc, err := l.b.Dial(ctx)
+		nc, err := l.dial(ctx)
 		if err != nil {
-			return fmt.Errorf("upstream: connecting to %s: %w", l.b.name(), err)
+			return fmt.Errorf("upstream: connecting: %w", err)
 		}
 		l.nc, l.asked = nc, time.Time{}
 	}
@@ -82,7 +104,7 @@ func (l *link) open(ctx context.Context) error {
 	var resp *kmsg.ApiVersionsResponse
 	var err error
 	for _, version := range []int16{4, 3, 0} { // v4 shows all features, v3 some, v0 none
-		resp, err = l.versions(ctx, version)
+		resp, err = l.askVersions(ctx, version)
 		if err != nil || resp.ErrorCode != kerr.UnsupportedVersion.Code {
 			break
 		}
@@ -92,7 +114,7 @@ func (l *link) open(ctx context.Context) error {
 	}
 	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
 		l.close()
-		return fmt.Errorf("upstream: ApiVersions of %s: %w", l.b.name(), err)
+		return fmt.Errorf("upstream: ApiVersions: %w", err)
 	}
 	l.metadataVersion = 4 // the first that can leave topics uncreated
 	for _, k := range resp.ApiKeys {
@@ -100,12 +122,12 @@ func (l *link) open(ctx context.Context) error {
 			l.metadataVersion = min(k.MaxVersion, 12)
 		}
 	}
-	l.b.versions.Store(resp)
+	l.told(resp)
 	l.asked = time.Now()
 	return nil
 }
 
-func (l *link) versions(ctx context.Context, version int16) (*kmsg.ApiVersionsResponse, error) {
+func (l *link) askVersions(ctx context.Context, version int16) (*kmsg.ApiVersionsResponse, error) {
 	req := kmsg.NewPtrApiVersionsRequest()
 	req.Version, req.ClientSoftwareName, req.ClientSoftwareVersion = version, "kcoord", "1"
 	resp := req.ResponseKind().(*kmsg.ApiVersionsResponse)
@@ -119,10 +141,13 @@ func (l *link) ask(ctx context.Context, req kmsg.Request, resp kmsg.Response) (e
 	defer func() {
 		if err != nil {
 			l.close()
-			err = fmt.Errorf("upstream: asking %s for %s: %w", l.b.name(), kmsg.NameForKey(req.Key()), err)
+			err = fmt.Errorf("upstream: asking %s for %s: %w", nc.RemoteAddr(), kmsg.NameForKey(req.Key()), err)
+		}
+		if l.settled != nil {
+			l.settled(err == nil)
 		}
 	}()
-	if err := nc.SetDeadline(time.Now().Add(l.b.o.Timeout)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(l.timeout)); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { nc.Close() })

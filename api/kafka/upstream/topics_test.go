@@ -58,7 +58,10 @@ func TestAskTogether(t *testing.T) {
 		<-up.Ready()
 		synctest.Wait()
 		before := b.requests()
-		b.mu.Lock() // the broker is slow
+		slow := make(chan struct{})
+		b.with(func() {
+			b.odd = func(*kmsg.MetadataRequest, *kmsg.MetadataResponse) bool { <-slow; return true }
+		})
 		var all sync.WaitGroup
 		for i := range 100 {
 			all.Go(func() {
@@ -67,7 +70,8 @@ func TestAskTogether(t *testing.T) {
 				}
 			})
 		}
-		go b.mu.Unlock()
+		synctest.Wait()
+		close(slow)
 		all.Wait()
 		if n := b.requests() - before; n > 100/2 {
 			t.Fatalf("%d requests for 100 questions at once", n)

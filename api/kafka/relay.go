@@ -1,0 +1,135 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Answers of the broker.
+const (
+	shortAnswer = 16 << 10 // up to this they are gathered with others
+	wholeAnswer = 64 << 10 // up to this they are gathered to be rewritten
+	walkedChunk = 32 << 10 // longer ones are rewritten as they stream past, in such pieces
+)
+
+// relay hands the broker's answer on.
+func (c *conn) relay(k *call, buf *[]byte) bool {
+	n := int(k.size) - 4
+	var err error
+	switch {
+	case c.srv.o.Gateway == nil || !rewritten(k.api.key, k.version):
+		*buf = k.appendHead(*buf, n)
+		err = c.pour(buf, n)
+	case k.api.key == 3 || k.api.key == 60:
+		err = c.relayHead(k, buf, n)
+	case n <= wholeAnswer:
+		err = c.relayWhole(k, buf, n)
+	default:
+		err = c.relayWalked(k, buf, n)
+	}
+	if err != nil {
+		if !errors.Is(err, errMismatch) {
+			err = errors.Join(errClientGone, err)
+		}
+		c.close(err)
+		return false
+	}
+	c.srv.m.response(k.api.key, int(k.size)+4)
+	select {
+	case c.up.taken <- struct{}{}:
+	case <-c.done:
+	}
+	return true
+}
+
+// appendHead appends the head of an answer whose body has n bytes.
+func (k *call) appendHead(out []byte, n int) []byte {
+	out = binary.BigEndian.AppendUint32(out, uint32(n+4))
+	return binary.BigEndian.AppendUint32(out, uint32(k.correlation))
+}
+
+// pour hands n bytes on as they are: into buf where they are few, else past it.
+func (c *conn) pour(buf *[]byte, n int) error {
+	if n <= shortAnswer {
+		b, err := c.up.in.ahead(n)
+		*buf = append(*buf, b...)
+		c.up.in.skip(len(b))
+		return err
+	}
+	if err := c.spill(buf); err != nil {
+		return err
+	}
+	return c.up.in.stream(c.nc, n)
+}
+
+// spill writes what has gathered.
+func (c *conn) spill(buf *[]byte) error {
+	_, err := c.nc.Write(*buf)
+	*buf = (*buf)[:0]
+	return err
+}
+
+// relayHead rewrites an answer that has the addresses near its start.
+func (c *conn) relayHead(k *call, buf *[]byte, n int) error {
+	w := &walk{in: &c.up.in, left: n}
+	at := len(*buf)
+	*buf = c.brokersHead(k, w, k.appendHead(*buf, 0))
+	if w.err != nil {
+		return w.err
+	}
+	rest := n - w.at
+	binary.BigEndian.PutUint32((*buf)[at:], uint32(len(*buf)-at-4+rest))
+	c.up.in.skip(w.at)
+	return c.pour(buf, rest)
+}
+
+// relayWhole rewrites a short answer that has the addresses at its end.
+func (c *conn) relayWhole(k *call, buf *[]byte, n int) error {
+	w := &walk{in: &c.up.in, left: n}
+	if _, err := c.up.in.ahead(n); err != nil {
+		return err
+	}
+	toTags(k, w)
+	if w.err != nil {
+		return w.err
+	}
+	at, tagsAt := len(*buf), w.at
+	tags := c.endpoints(w)
+	if w.err != nil {
+		return w.err
+	}
+	if len(tags) == 0 { // byte for byte, however the broker writes it
+		tagsAt = n
+	}
+	*buf = append(k.appendHead(*buf, 0), w.walked()[:tagsAt]...)
+	if len(tags) > 0 {
+		*buf = appendTags(*buf, tags)
+	}
+	binary.BigEndian.PutUint32((*buf)[at:], uint32(len(*buf)-at-4))
+	c.up.in.skip(n)
+	return nil
+}
+
+// relayWalked rewrites a long one, whose length stays as it is.
+func (c *conn) relayWalked(k *call, buf *[]byte, n int) error {
+	*buf = k.appendHead(*buf, n)
+	if err := c.spill(buf); err != nil {
+		return err
+	}
+	w := &walk{in: &c.up.in, left: n, out: c.nc, until: walkedChunk}
+	if toTags(k, w); w.err == nil {
+		w.letGo(w.at)
+	}
+	w.out = nil
+	tags := c.endpoints(w)
+	if w.err != nil {
+		return w.err
+	}
+	end := w.walked()
+	if len(tags) > 0 {
+		end = fitTags(tags, w.left)
+	}
+	c.up.in.skip(w.left)
+	_, err := c.nc.Write(end)
+	return err
+}
