@@ -11,8 +11,8 @@ import (
 // shard that nobody watches pays one atomic load a step.
 type watchers struct {
 	count atomic.Int32
-	mu  sync.Mutex
-	of  map[string]map[*watcher]struct{}
+	mu    sync.Mutex
+	of    map[string]map[*watcher]struct{}
 }
 
 // watcher has room for one signal: who is slow hears once of many changes, and

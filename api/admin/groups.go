@@ -15,7 +15,10 @@ import (
 
 type groups struct {
 	adminpb.UnimplementedGroupsServer
-	ask Coordinator
+	ask      Coordinator
+	broker   *Broker
+	draining <-chan struct{}
+	watching chan struct{} // one place for each stream
 }
 
 func (g *groups) each(ctx context.Context, req group.Request) ([]group.Response, error) {
@@ -44,36 +47,65 @@ func (g *groups) ListGroups(ctx context.Context, req *adminpb.ListGroupsRequest)
 func (g *groups) DescribeGroups(ctx context.Context, req *adminpb.DescribeGroupsRequest) (*adminpb.DescribeGroupsResponse, error) {
 	resp := &adminpb.DescribeGroupsResponse{}
 	for _, id := range req.GetGroups() {
-		r, err := await(ctx, func(reply func(group.Response, error)) { g.ask.Group(group.Describe{Group: id}, reply) })
+		o, err := askOne[group.Observed](ctx, g.ask, group.Observe{Group: id})
 		if err != nil {
 			return nil, err
 		}
-		resp.Groups = append(resp.Groups, described(r.(*kmsg.DescribeGroupsResponseGroup)))
+		d := described(o)
+		if req.GetOffsets() && o.ErrorCode == 0 {
+			listed, err := listOffsets(ctx, g.ask, g.broker, id, nil)
+			if err != nil {
+				return nil, err
+			}
+			d.Offsets, d.EndsUnknown = listed.Offsets, listed.EndsUnknown
+		}
+		resp.Groups = append(resp.Groups, d)
 	}
 	return resp, nil
 }
 
-func described(from *kmsg.DescribeGroupsResponseGroup) *adminpb.DescribedGroup {
+func described(from group.Observed) *adminpb.DescribedGroup {
 	g := &adminpb.DescribedGroup{
-		Group: from.Group, ErrorCode: int32(from.ErrorCode),
+		Group: from.Group, ErrorCode: int32(from.ErrorCode), Generation: from.Generation,
 		State: from.State, ProtocolType: from.ProtocolType, Protocol: from.Protocol,
 	}
 	if e := kerr.TypedErrorForCode(from.ErrorCode); e != nil {
 		g.Error = e.Message
 	}
 	for _, m := range from.Members {
-		member := &adminpb.Member{
-			MemberId: m.MemberID, ClientId: m.ClientID, ClientHost: m.ClientHost, RawAssignment: m.MemberAssignment,
-		}
-		if m.InstanceID != nil {
-			member.InstanceId = *m.InstanceID
-		}
-		if from.ProtocolType == "consumer" {
-			member.Assignment = assigned(m.MemberAssignment)
-		}
-		g.Members = append(g.Members, member)
+		g.Members = append(g.Members, member(m, from.ProtocolType == "consumer"))
 	}
 	return g
+}
+
+func member(m kmsg.DescribeGroupsResponseGroupMember, consumer bool) *adminpb.Member {
+	out := &adminpb.Member{
+		MemberId: m.MemberID, ClientId: m.ClientID, ClientHost: m.ClientHost, RawAssignment: m.MemberAssignment,
+	}
+	if m.InstanceID != nil {
+		out.InstanceId = *m.InstanceID
+	}
+	if consumer {
+		out.Assignment = assigned(m.MemberAssignment)
+	}
+	return out
+}
+
+// DeleteGroup asks the group's shard, and who is in the way where it refuses.
+func (g *groups) DeleteGroup(ctx context.Context, req *adminpb.DeleteGroupRequest) (*adminpb.DeleteGroupResponse, error) {
+	id := req.GetGroup()
+	deleted, err := askOne[*kmsg.DeleteGroupsResponseGroup](ctx, g.ask, group.Delete{Group: id})
+	if err != nil {
+		return nil, err
+	}
+	if deleted.ErrorCode == kerr.NonEmptyGroup.Code {
+		o, err := askOne[group.Observed](ctx, g.ask, group.Observe{Group: id})
+		if err != nil {
+			return nil, err
+		}
+		return nil, inUse(id, o.State, o.Members)
+	}
+	return &adminpb.DeleteGroupResponse{}, coded(deleted.ErrorCode, id)
 }
 
 // assigned reads what consumers' assignors write. Bytes that are something else

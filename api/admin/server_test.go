@@ -31,8 +31,10 @@ func (lost) EachGroup(_ group.Request, reply func([]group.Response, error)) {
 	go reply(nil, errors.Join(errors.New("shard 7"), coordinator.ErrLoading))
 }
 
+func (lost) Watch(string) (<-chan struct{}, func()) { return nil, func() {} }
+
 func TestErrorsAreRetriable(t *testing.T) {
-	api := adminpb.NewGroupsClient(dial(t, New(lost{})))
+	api := adminpb.NewGroupsClient(dial(t, New(Options{Coordinator: lost{}})))
 	_, err := api.ListGroups(t.Context(), &adminpb.ListGroupsRequest{})
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("a shard that loads: %v", err)
@@ -44,7 +46,7 @@ func TestErrorsAreRetriable(t *testing.T) {
 }
 
 func TestHealthAndReflection(t *testing.T) {
-	s := New(lost{})
+	s := New(Options{Coordinator: lost{}})
 	conn := dial(t, s)
 	h, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	if err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
@@ -86,7 +88,18 @@ func dial(t *testing.T, s *Server) *grpc.ClientConn {
 		conn.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		s.Drain(ctx)
+		if !s.drained() {
+			s.Drain(ctx)
+		}
 	})
 	return conn
+}
+
+func (s *Server) drained() bool {
+	select {
+	case <-s.draining:
+		return true
+	default:
+		return false
+	}
 }

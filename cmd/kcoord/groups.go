@@ -5,29 +5,25 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/internal/table"
 )
 
 type groupsCommand struct {
-	Admin  string `placeholder:"HOST:PORT" env:"KCOORD_ADMIN" default:"127.0.0.1:9094" help:"The admin API of the kcoord to ask (${default})."`
-	Output string `short:"o" enum:"table,wide,json" default:"table" help:"table (80 columns), wide or json."`
+	adminFlags
 
 	List        listCommand        `cmd:"" help:"List groups."`
-	Describe    describeCommand    `cmd:"" help:"Show groups with their members."`
+	Describe    describeCommand    `cmd:"" help:"Show groups with members, offsets and lag."`
+	Watch       watchCommand       `cmd:"" help:"Show a group's state and members, and again whenever they change."`
+	Delete      deleteCommand      `cmd:"" help:"Delete groups without members, with their offsets."`
 	Quarantined quarantinedCommand `cmd:"" help:"List groups that have records which cannot be read."`
 }
 
@@ -35,15 +31,20 @@ type listCommand struct {
 	State []string `placeholder:"STATE" help:"Only groups in one of these states."`
 }
 
-type describeCommand struct {
+type watchCommand struct {
+	Group string `arg:"" help:"Id of a group."`
+}
+
+type deleteCommand struct {
 	Groups []string `arg:"" name:"group" help:"Ids of groups."`
+	Yes    bool     `help:"Do it; else it is only shown what would be deleted."`
 }
 
 type quarantinedCommand struct{}
 
 // Run lists groups.
-func (l *listCommand) Run(ctx context.Context, g *groupsCommand) error {
-	return g.ask(ctx, func(ctx context.Context, api adminpb.GroupsClient) error {
+func (l *listCommand) Run(ctx context.Context, a *adminFlags) error {
+	return a.ask(ctx, func(ctx context.Context, api api) error {
 		resp, err := api.ListGroups(ctx, &adminpb.ListGroupsRequest{States: l.State})
 		if err != nil {
 			return err
@@ -52,32 +53,83 @@ func (l *listCommand) Run(ctx context.Context, g *groupsCommand) error {
 		for _, listed := range resp.GetGroups() {
 			t.Row(listed.GetGroup(), listed.GetState(), listed.GetType(), listed.GetProtocolType())
 		}
-		return g.print(resp, t, "no groups")
+		return a.print(resp, t, "no groups")
 	})
 }
 
-// Run describes groups: one table of members, and a line for each group that has none.
-func (d *describeCommand) Run(ctx context.Context, g *groupsCommand) error {
-	return g.ask(ctx, func(ctx context.Context, api adminpb.GroupsClient) error {
-		resp, err := api.DescribeGroups(ctx, &adminpb.DescribeGroupsRequest{Groups: d.Groups})
+// Run shows a line whenever the group changes, until the user or kcoord ends it.
+func (w *watchCommand) Run(ctx context.Context, a *adminFlags) error {
+	err := a.stay(ctx, func(ctx context.Context, api api) error {
+		stream, err := api.WatchGroup(ctx, &adminpb.WatchGroupRequest{Group: w.Group})
 		if err != nil {
 			return err
 		}
-		t := table.New("GROUP", "STATE", "MEMBER", "HOST", "ASSIGNMENT")
-		for _, described := range resp.GetGroups() {
-			state := described.GetState()
-			if described.GetErrorCode() != 0 {
-				state = described.GetError()
+		for {
+			g, err := stream.Recv()
+			switch {
+			case errors.Is(err, io.EOF), status.Code(err) == codes.Canceled && ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case a.Output == "json":
+				err = printJSON(g)
+			default:
+				_, err = fmt.Println(inALine(g))
 			}
-			if len(described.GetMembers()) == 0 {
-				t.Row(described.GetGroup(), state)
-			}
-			for _, m := range described.GetMembers() {
-				t.Row(described.GetGroup(), state, m.GetMemberId(), m.GetClientHost(), assignment(m))
+			if err != nil {
+				return err
 			}
 		}
-		return g.print(resp, t, "no groups")
 	})
+	return err
+}
+
+// inALine is a group's state and who is in it.
+func inALine(g *adminpb.DescribedGroup) string {
+	line := fmt.Sprintf("%s  %s", g.GetGroup(), stateOf(g))
+	for _, m := range g.GetMembers() {
+		line += fmt.Sprintf("\n  %s  %s", m.GetMemberId(), assignment(m))
+	}
+	return line
+}
+
+// Run shows what would be deleted, or deletes each that can be.
+func (d *deleteCommand) Run(ctx context.Context, a *adminFlags) error {
+	return a.ask(ctx, func(ctx context.Context, api api) error {
+		resp, err := api.DescribeGroups(ctx, &adminpb.DescribeGroupsRequest{Groups: d.Groups, Offsets: true})
+		if err != nil {
+			return err
+		}
+		t := table.New("GROUP", "STATE", ">OFFSETS")
+		for _, g := range resp.GetGroups() {
+			t.Row(g.GetGroup(), stateOf(g), strconv.Itoa(len(g.GetOffsets())))
+		}
+		if err := a.print(resp, t, ""); err != nil {
+			return err
+		}
+		if !d.Yes {
+			return a.notYet("Nothing was deleted. Delete them with --yes.")
+		}
+		var errs []error
+		for _, g := range d.Groups {
+			if _, err := api.DeleteGroup(ctx, &adminpb.DeleteGroupRequest{Group: g}); err != nil {
+				errs = append(errs, a.explained(err))
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		return a.notYet("Deleted.")
+	})
+}
+
+// notYet says how it goes on, to people.
+func (a *adminFlags) notYet(words string) error {
+	if a.Output == "json" {
+		return nil
+	}
+	_, err := fmt.Println(words)
+	return err
 }
 
 // assignment is a member's in short: orders 0-2,5.
@@ -113,13 +165,13 @@ func ranges(numbers []int32) string {
 
 // Run lists groups in quarantine: a paragraph for each record, since what is wrong
 // with it is a sentence.
-func (quarantinedCommand) Run(ctx context.Context, g *groupsCommand) error {
-	return g.ask(ctx, func(ctx context.Context, api adminpb.GroupsClient) error {
+func (quarantinedCommand) Run(ctx context.Context, a *adminFlags) error {
+	return a.ask(ctx, func(ctx context.Context, api api) error {
 		resp, err := api.ListQuarantined(ctx, &adminpb.ListQuarantinedRequest{})
 		if err != nil {
 			return err
 		}
-		if g.Output == "json" {
+		if a.Output == "json" {
 			return printJSON(resp)
 		}
 		if len(resp.GetGroups()) == 0 {
@@ -128,7 +180,7 @@ func (quarantinedCommand) Run(ctx context.Context, g *groupsCommand) error {
 		for _, q := range resp.GetGroups() {
 			fmt.Printf("%s  %d unreadable\n", q.GetGroup(), len(q.GetRecords()))
 			for _, r := range q.GetRecords() {
-				fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), g.hex(r.GetKey()), g.hex(r.GetValue()))
+				fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), a.hex(r.GetKey()), a.hex(r.GetValue()))
 			}
 		}
 		return nil
@@ -136,58 +188,10 @@ func (quarantinedCommand) Run(ctx context.Context, g *groupsCommand) error {
 }
 
 // hex is for a line of 80 columns, unless it is to be wide.
-func (g *groupsCommand) hex(b []byte) string {
+func (a *adminFlags) hex(b []byte) string {
 	const shown = 28
-	if g.Output == "wide" || len(b) <= shown {
+	if a.Output == "wide" || len(b) <= shown {
 		return hex.EncodeToString(b)
 	}
 	return fmt.Sprintf("%x… %d bytes", b[:shown], len(b))
-}
-
-// callLimit bounds a call: kcoord answers in milliseconds or not at all.
-const callLimit = 10 * time.Second
-
-// ask calls the admin API.
-func (g *groupsCommand) ask(ctx context.Context, call func(context.Context, adminpb.GroupsClient) error) error {
-	conn, err := grpc.NewClient(g.Admin, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return mistake{fmt.Errorf("--admin %s: %w", g.Admin, err)}
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	err = call(ctx, adminpb.NewGroupsClient(conn))
-	switch s, ok := status.FromError(err); {
-	case !ok || err == nil:
-		return err
-	case s.Code() == codes.Unavailable && strings.Contains(s.Message(), "connect"):
-		return mistake{fmt.Errorf("no kcoord answers on %s: start it with --admin %s, or say where it is with --admin", g.Admin, g.Admin)}
-	default:
-		return errors.New(s.Message())
-	}
-}
-
-// print shows an answer as asked for.
-func (g *groupsCommand) print(resp proto.Message, t *table.Table, none string) error {
-	if g.Output == "json" {
-		return printJSON(resp)
-	}
-	if t.Len() == 0 {
-		_, err := fmt.Println(none)
-		return err
-	}
-	width := 80
-	if g.Output == "wide" {
-		width = 0
-	}
-	return t.Print(os.Stdout, width)
-}
-
-func printJSON(resp proto.Message) error {
-	out, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(resp)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Printf("%s\n", out)
-	return err
 }

@@ -18,7 +18,8 @@ type commands struct {
 	Serve    serveCommand    `cmd:"" help:"Coordinate groups in front of a broker."`
 	Dev      devCommand      `cmd:"" help:"The same with a data plane in process, for a laptop."`
 	Demo     demoCommand     `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
-	Groups   groupsCommand   `cmd:"" help:"Look at groups, over the admin API of a running kcoord."`
+	Groups   groupsCommand   `cmd:"" help:"See and steer groups, over the admin API of a running kcoord."`
+	Offsets  offsetsCommand  `cmd:"" help:"See and change groups' offsets, over the same."`
 	Record   recordCommand   `cmd:"" help:"Look at Kafka's coordinator records."`
 	Versions versionsCommand `cmd:"" help:"Print Kafka's metadata versions and what each changes."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
@@ -28,6 +29,7 @@ type commands struct {
 const (
 	exitFailure = 1 // something went wrong
 	exitMistake = 2 // the user can mend it: the message says how
+	exitRefused = 3 // kcoord would not do it: a group in use, a plan that is out of date
 )
 
 // mistake is an error that the user made or can mend.
@@ -63,6 +65,9 @@ func fail(err error) int {
 	fmt.Fprintf(os.Stderr, "kcoord: %s\n", oneLine(err))
 	if errors.As(err, &mistake{}) {
 		return exitMistake
+	}
+	if errors.As(err, &refusal{}) {
+		return exitRefused
 	}
 	return exitFailure
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kcoord/kcoord/api/admin"
+	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/api/kafka"
 	"github.com/kcoord/kcoord/api/kafka/embedded"
 	"github.com/kcoord/kcoord/api/kafka/upstream"
@@ -121,7 +122,9 @@ func (s *server) open(plane planeStarter) error {
 	}
 	s.upstream = upstream.Open(o)
 	s.later(func(context.Context) error { s.upstream.Close(); return nil })
-	s.serve(p, node)
+	if err := s.serve(p, node, advertised); err != nil {
+		return err
+	}
 	s.started(p, advertised)
 	return nil
 }
@@ -164,16 +167,16 @@ func (s *server) forget(node *coordinator.Node, topics []string) error {
 }
 
 // serve begins to answer.
-func (s *server) serve(p ports, node *coordinator.Node) {
+func (s *server) serve(p ports, node *coordinator.Node, advertised string) error {
 	if p.http != nil {
 		h := newHTTP(s.metrics, s.ready)
 		s.later(h.Shutdown)
 		s.run("http", func() error { return h.Serve(p.http) })
 	}
 	if p.admin != nil {
-		a := admin.New(node)
-		s.later(func(ctx context.Context) error { a.Drain(ctx); return nil })
-		s.run("admin", func() error { return a.Serve(p.admin) })
+		if err := s.serveAdmin(p, node, advertised); err != nil {
+			return err
+		}
 	}
 	k := kafka.New(kafka.Options{
 		Coordinator: node, Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
@@ -188,6 +191,21 @@ func (s *server) serve(p ports, node *coordinator.Node) {
 		return nil
 	})
 	s.run("kafka", func() error { return k.Serve(p.kafka) })
+	return nil
+}
+
+func (s *server) serveAdmin(p ports, node *coordinator.Node, advertised string) error {
+	broker, err := admin.NewBroker(advertised, s.upstream.Dial)
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { broker.Close(); return nil })
+	a := admin.New(admin.Options{Coordinator: node, Broker: broker, Node: &adminpb.DescribeNodeResponse{
+		Version: version, Listen: p.kafka.Addr().String(), Advertised: advertised, Upstream: s.config.Upstream,
+	}})
+	s.later(func(ctx context.Context) error { a.Drain(ctx); return nil })
+	s.run("admin", func() error { return a.Serve(p.admin) })
+	return nil
 }
 
 // run serves a listener. When that ends before it is to, so does the process.

@@ -23,6 +23,112 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type DescribeNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeNodeRequest) Reset() {
+	*x = DescribeNodeRequest{}
+	mi := &file_admin_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeNodeRequest) ProtoMessage() {}
+
+func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeNodeRequest.ProtoReflect.Descriptor instead.
+func (*DescribeNodeRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{0}
+}
+
+type DescribeNodeResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Where Kafka clients connect, and where they are told to.
+	Listen     string `protobuf:"bytes,2,opt,name=listen,proto3" json:"listen,omitempty"`
+	Advertised string `protobuf:"bytes,3,opt,name=advertised,proto3" json:"advertised,omitempty"`
+	// The broker behind; empty: it is in process.
+	Upstream      string `protobuf:"bytes,4,opt,name=upstream,proto3" json:"upstream,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeNodeResponse) Reset() {
+	*x = DescribeNodeResponse{}
+	mi := &file_admin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeNodeResponse) ProtoMessage() {}
+
+func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeNodeResponse.ProtoReflect.Descriptor instead.
+func (*DescribeNodeResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DescribeNodeResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *DescribeNodeResponse) GetListen() string {
+	if x != nil {
+		return x.Listen
+	}
+	return ""
+}
+
+func (x *DescribeNodeResponse) GetAdvertised() string {
+	if x != nil {
+		return x.Advertised
+	}
+	return ""
+}
+
+func (x *DescribeNodeResponse) GetUpstream() string {
+	if x != nil {
+		return x.Upstream
+	}
+	return ""
+}
+
 type ListGroupsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only groups in one of these states, in any case; none: all.
@@ -35,7 +141,7 @@ type ListGroupsRequest struct {
 
 func (x *ListGroupsRequest) Reset() {
 	*x = ListGroupsRequest{}
-	mi := &file_admin_proto_msgTypes[0]
+	mi := &file_admin_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +153,7 @@ func (x *ListGroupsRequest) String() string {
 func (*ListGroupsRequest) ProtoMessage() {}
 
 func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[0]
+	mi := &file_admin_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +166,7 @@ func (x *ListGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{0}
+	return file_admin_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListGroupsRequest) GetStates() []string {
@@ -86,7 +192,7 @@ type ListGroupsResponse struct {
 
 func (x *ListGroupsResponse) Reset() {
 	*x = ListGroupsResponse{}
-	mi := &file_admin_proto_msgTypes[1]
+	mi := &file_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -98,7 +204,7 @@ func (x *ListGroupsResponse) String() string {
 func (*ListGroupsResponse) ProtoMessage() {}
 
 func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[1]
+	mi := &file_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -111,7 +217,7 @@ func (x *ListGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{1}
+	return file_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListGroupsResponse) GetGroups() []*ListedGroup {
@@ -133,7 +239,7 @@ type ListedGroup struct {
 
 func (x *ListedGroup) Reset() {
 	*x = ListedGroup{}
-	mi := &file_admin_proto_msgTypes[2]
+	mi := &file_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +251,7 @@ func (x *ListedGroup) String() string {
 func (*ListedGroup) ProtoMessage() {}
 
 func (x *ListedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[2]
+	mi := &file_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +264,7 @@ func (x *ListedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListedGroup.ProtoReflect.Descriptor instead.
 func (*ListedGroup) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{2}
+	return file_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListedGroup) GetGroup() string {
@@ -190,15 +296,17 @@ func (x *ListedGroup) GetProtocolType() string {
 }
 
 type DescribeGroupsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Groups        []string               `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Groups []string               `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// Whether to tell of the groups' offsets, too.
+	Offsets       bool `protobuf:"varint,2,opt,name=offsets,proto3" json:"offsets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeGroupsRequest) Reset() {
 	*x = DescribeGroupsRequest{}
-	mi := &file_admin_proto_msgTypes[3]
+	mi := &file_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -210,7 +318,7 @@ func (x *DescribeGroupsRequest) String() string {
 func (*DescribeGroupsRequest) ProtoMessage() {}
 
 func (x *DescribeGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[3]
+	mi := &file_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -223,7 +331,7 @@ func (x *DescribeGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeGroupsRequest.ProtoReflect.Descriptor instead.
 func (*DescribeGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{3}
+	return file_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DescribeGroupsRequest) GetGroups() []string {
@@ -231,6 +339,13 @@ func (x *DescribeGroupsRequest) GetGroups() []string {
 		return x.Groups
 	}
 	return nil
+}
+
+func (x *DescribeGroupsRequest) GetOffsets() bool {
+	if x != nil {
+		return x.Offsets
+	}
+	return false
 }
 
 type DescribeGroupsResponse struct {
@@ -242,7 +357,7 @@ type DescribeGroupsResponse struct {
 
 func (x *DescribeGroupsResponse) Reset() {
 	*x = DescribeGroupsResponse{}
-	mi := &file_admin_proto_msgTypes[4]
+	mi := &file_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +369,7 @@ func (x *DescribeGroupsResponse) String() string {
 func (*DescribeGroupsResponse) ProtoMessage() {}
 
 func (x *DescribeGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[4]
+	mi := &file_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +382,7 @@ func (x *DescribeGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeGroupsResponse.ProtoReflect.Descriptor instead.
 func (*DescribeGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{4}
+	return file_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DescribeGroupsResponse) GetGroups() []*DescribedGroup {
@@ -281,19 +396,25 @@ type DescribedGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Kafka's error code of this group, and its name; 0: none.
-	ErrorCode     int32     `protobuf:"varint,2,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
-	Error         string    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	State         string    `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	ProtocolType  string    `protobuf:"bytes,5,opt,name=protocol_type,json=protocolType,proto3" json:"protocol_type,omitempty"`
-	Protocol      string    `protobuf:"bytes,6,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	Members       []*Member `protobuf:"bytes,7,rep,name=members,proto3" json:"members,omitempty"`
+	ErrorCode    int32     `protobuf:"varint,2,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
+	Error        string    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	State        string    `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	ProtocolType string    `protobuf:"bytes,5,opt,name=protocol_type,json=protocolType,proto3" json:"protocol_type,omitempty"`
+	Protocol     string    `protobuf:"bytes,6,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Members      []*Member `protobuf:"bytes,7,rep,name=members,proto3" json:"members,omitempty"`
+	// -1: there is no such group.
+	Generation int32 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"`
+	// If asked for.
+	Offsets []*PartitionOffset `protobuf:"bytes,9,rep,name=offsets,proto3" json:"offsets,omitempty"`
+	// Why ends of partitions are not known; empty: they are.
+	EndsUnknown   string `protobuf:"bytes,10,opt,name=ends_unknown,json=endsUnknown,proto3" json:"ends_unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribedGroup) Reset() {
 	*x = DescribedGroup{}
-	mi := &file_admin_proto_msgTypes[5]
+	mi := &file_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -305,7 +426,7 @@ func (x *DescribedGroup) String() string {
 func (*DescribedGroup) ProtoMessage() {}
 
 func (x *DescribedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[5]
+	mi := &file_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -318,7 +439,7 @@ func (x *DescribedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribedGroup.ProtoReflect.Descriptor instead.
 func (*DescribedGroup) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{5}
+	return file_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DescribedGroup) GetGroup() string {
@@ -370,6 +491,27 @@ func (x *DescribedGroup) GetMembers() []*Member {
 	return nil
 }
 
+func (x *DescribedGroup) GetGeneration() int32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *DescribedGroup) GetOffsets() []*PartitionOffset {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *DescribedGroup) GetEndsUnknown() string {
+	if x != nil {
+		return x.EndsUnknown
+	}
+	return ""
+}
+
 type Member struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MemberId string                 `protobuf:"bytes,1,opt,name=member_id,json=memberId,proto3" json:"member_id,omitempty"`
@@ -387,7 +529,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_admin_proto_msgTypes[6]
+	mi := &file_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +541,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[6]
+	mi := &file_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +554,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{6}
+	return file_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Member) GetMemberId() string {
@@ -467,7 +609,7 @@ type TopicPartitions struct {
 
 func (x *TopicPartitions) Reset() {
 	*x = TopicPartitions{}
-	mi := &file_admin_proto_msgTypes[7]
+	mi := &file_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +621,7 @@ func (x *TopicPartitions) String() string {
 func (*TopicPartitions) ProtoMessage() {}
 
 func (x *TopicPartitions) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[7]
+	mi := &file_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +634,7 @@ func (x *TopicPartitions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicPartitions.ProtoReflect.Descriptor instead.
 func (*TopicPartitions) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{7}
+	return file_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TopicPartitions) GetTopic() string {
@@ -517,7 +659,7 @@ type ListQuarantinedRequest struct {
 
 func (x *ListQuarantinedRequest) Reset() {
 	*x = ListQuarantinedRequest{}
-	mi := &file_admin_proto_msgTypes[8]
+	mi := &file_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +671,7 @@ func (x *ListQuarantinedRequest) String() string {
 func (*ListQuarantinedRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[8]
+	mi := &file_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +684,7 @@ func (x *ListQuarantinedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRequest) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{8}
+	return file_admin_proto_rawDescGZIP(), []int{10}
 }
 
 type ListQuarantinedResponse struct {
@@ -554,7 +696,7 @@ type ListQuarantinedResponse struct {
 
 func (x *ListQuarantinedResponse) Reset() {
 	*x = ListQuarantinedResponse{}
-	mi := &file_admin_proto_msgTypes[9]
+	mi := &file_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -566,7 +708,7 @@ func (x *ListQuarantinedResponse) String() string {
 func (*ListQuarantinedResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[9]
+	mi := &file_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -579,7 +721,7 @@ func (x *ListQuarantinedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedResponse) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{9}
+	return file_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListQuarantinedResponse) GetGroups() []*QuarantinedGroup {
@@ -601,7 +743,7 @@ type QuarantinedGroup struct {
 
 func (x *QuarantinedGroup) Reset() {
 	*x = QuarantinedGroup{}
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -613,7 +755,7 @@ func (x *QuarantinedGroup) String() string {
 func (*QuarantinedGroup) ProtoMessage() {}
 
 func (x *QuarantinedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[10]
+	mi := &file_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -626,7 +768,7 @@ func (x *QuarantinedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedGroup.ProtoReflect.Descriptor instead.
 func (*QuarantinedGroup) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{10}
+	return file_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *QuarantinedGroup) GetGroup() string {
@@ -658,7 +800,7 @@ type UnreadableRecord struct {
 
 func (x *UnreadableRecord) Reset() {
 	*x = UnreadableRecord{}
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +812,7 @@ func (x *UnreadableRecord) String() string {
 func (*UnreadableRecord) ProtoMessage() {}
 
 func (x *UnreadableRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_proto_msgTypes[11]
+	mi := &file_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +825,7 @@ func (x *UnreadableRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnreadableRecord.ProtoReflect.Descriptor instead.
 func (*UnreadableRecord) Descriptor() ([]byte, []int) {
-	return file_admin_proto_rawDescGZIP(), []int{11}
+	return file_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UnreadableRecord) GetType() string {
@@ -714,11 +856,1036 @@ func (x *UnreadableRecord) GetProblem() string {
 	return ""
 }
 
+type DeleteGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteGroupRequest) Reset() {
+	*x = DeleteGroupRequest{}
+	mi := &file_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteGroupRequest) ProtoMessage() {}
+
+func (x *DeleteGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteGroupRequest.ProtoReflect.Descriptor instead.
+func (*DeleteGroupRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeleteGroupRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+type DeleteGroupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteGroupResponse) Reset() {
+	*x = DeleteGroupResponse{}
+	mi := &file_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteGroupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteGroupResponse) ProtoMessage() {}
+
+func (x *DeleteGroupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteGroupResponse.ProtoReflect.Descriptor instead.
+func (*DeleteGroupResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{15}
+}
+
+type WatchGroupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchGroupRequest) Reset() {
+	*x = WatchGroupRequest{}
+	mi := &file_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchGroupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchGroupRequest) ProtoMessage() {}
+
+func (x *WatchGroupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchGroupRequest.ProtoReflect.Descriptor instead.
+func (*WatchGroupRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *WatchGroupRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+type ListOffsetsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	// Only these; none: all. A topic without partitions: all of its.
+	Partitions    []*TopicPartitions `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOffsetsRequest) Reset() {
+	*x = ListOffsetsRequest{}
+	mi := &file_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOffsetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOffsetsRequest) ProtoMessage() {}
+
+func (x *ListOffsetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOffsetsRequest.ProtoReflect.Descriptor instead.
+func (*ListOffsetsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListOffsetsRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *ListOffsetsRequest) GetPartitions() []*TopicPartitions {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+type ListOffsetsResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Offsets []*PartitionOffset     `protobuf:"bytes,1,rep,name=offsets,proto3" json:"offsets,omitempty"`
+	// Why ends of partitions are not known; empty: they are.
+	EndsUnknown   string `protobuf:"bytes,2,opt,name=ends_unknown,json=endsUnknown,proto3" json:"ends_unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOffsetsResponse) Reset() {
+	*x = ListOffsetsResponse{}
+	mi := &file_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOffsetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOffsetsResponse) ProtoMessage() {}
+
+func (x *ListOffsetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOffsetsResponse.ProtoReflect.Descriptor instead.
+func (*ListOffsetsResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ListOffsetsResponse) GetOffsets() []*PartitionOffset {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+func (x *ListOffsetsResponse) GetEndsUnknown() string {
+	if x != nil {
+		return x.EndsUnknown
+	}
+	return ""
+}
+
+type PartitionOffset struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset    int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	// -1: none.
+	LeaderEpoch int32  `protobuf:"varint,4,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
+	Metadata    string `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// Where the partition's log begins and ends; absent: not known, or no such partition.
+	StartOffset *int64 `protobuf:"varint,6,opt,name=start_offset,json=startOffset,proto3,oneof" json:"start_offset,omitempty"`
+	EndOffset   *int64 `protobuf:"varint,7,opt,name=end_offset,json=endOffset,proto3,oneof" json:"end_offset,omitempty"`
+	// end_offset - offset, at least 0.
+	Lag           *int64 `protobuf:"varint,8,opt,name=lag,proto3,oneof" json:"lag,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionOffset) Reset() {
+	*x = PartitionOffset{}
+	mi := &file_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionOffset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionOffset) ProtoMessage() {}
+
+func (x *PartitionOffset) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionOffset.ProtoReflect.Descriptor instead.
+func (*PartitionOffset) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PartitionOffset) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *PartitionOffset) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *PartitionOffset) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *PartitionOffset) GetLeaderEpoch() int32 {
+	if x != nil {
+		return x.LeaderEpoch
+	}
+	return 0
+}
+
+func (x *PartitionOffset) GetMetadata() string {
+	if x != nil {
+		return x.Metadata
+	}
+	return ""
+}
+
+func (x *PartitionOffset) GetStartOffset() int64 {
+	if x != nil && x.StartOffset != nil {
+		return *x.StartOffset
+	}
+	return 0
+}
+
+func (x *PartitionOffset) GetEndOffset() int64 {
+	if x != nil && x.EndOffset != nil {
+		return *x.EndOffset
+	}
+	return 0
+}
+
+func (x *PartitionOffset) GetLag() int64 {
+	if x != nil && x.Lag != nil {
+		return *x.Lag
+	}
+	return 0
+}
+
+type PlanOffsetsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	// What is changed. A topic without partitions: all of the topic's; none at all: all that
+	// the group has offsets of. Not used with "set".
+	Partitions []*TopicPartitions `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	// Types that are valid to be assigned to Target:
+	//
+	//	*PlanOffsetsRequest_Earliest
+	//	*PlanOffsetsRequest_Latest
+	//	*PlanOffsetsRequest_Offset
+	//	*PlanOffsetsRequest_Timestamp
+	//	*PlanOffsetsRequest_ShiftBy
+	//	*PlanOffsetsRequest_Delete
+	//	*PlanOffsetsRequest_Set
+	Target        isPlanOffsetsRequest_Target `protobuf_oneof:"target"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanOffsetsRequest) Reset() {
+	*x = PlanOffsetsRequest{}
+	mi := &file_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanOffsetsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanOffsetsRequest) ProtoMessage() {}
+
+func (x *PlanOffsetsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanOffsetsRequest.ProtoReflect.Descriptor instead.
+func (*PlanOffsetsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *PlanOffsetsRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *PlanOffsetsRequest) GetPartitions() []*TopicPartitions {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *PlanOffsetsRequest) GetTarget() isPlanOffsetsRequest_Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *PlanOffsetsRequest) GetEarliest() bool {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_Earliest); ok {
+			return x.Earliest
+		}
+	}
+	return false
+}
+
+func (x *PlanOffsetsRequest) GetLatest() bool {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_Latest); ok {
+			return x.Latest
+		}
+	}
+	return false
+}
+
+func (x *PlanOffsetsRequest) GetOffset() int64 {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_Offset); ok {
+			return x.Offset
+		}
+	}
+	return 0
+}
+
+func (x *PlanOffsetsRequest) GetTimestamp() int64 {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_Timestamp); ok {
+			return x.Timestamp
+		}
+	}
+	return 0
+}
+
+func (x *PlanOffsetsRequest) GetShiftBy() int64 {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_ShiftBy); ok {
+			return x.ShiftBy
+		}
+	}
+	return 0
+}
+
+func (x *PlanOffsetsRequest) GetDelete() bool {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_Delete); ok {
+			return x.Delete
+		}
+	}
+	return false
+}
+
+func (x *PlanOffsetsRequest) GetSet() *OffsetsToSet {
+	if x != nil {
+		if x, ok := x.Target.(*PlanOffsetsRequest_Set); ok {
+			return x.Set
+		}
+	}
+	return nil
+}
+
+type isPlanOffsetsRequest_Target interface {
+	isPlanOffsetsRequest_Target()
+}
+
+type PlanOffsetsRequest_Earliest struct {
+	// The logs' beginnings and ends.
+	Earliest bool `protobuf:"varint,3,opt,name=earliest,proto3,oneof"`
+}
+
+type PlanOffsetsRequest_Latest struct {
+	Latest bool `protobuf:"varint,4,opt,name=latest,proto3,oneof"`
+}
+
+type PlanOffsetsRequest_Offset struct {
+	// An offset, taken to the nearest that the log has.
+	Offset int64 `protobuf:"varint,5,opt,name=offset,proto3,oneof"`
+}
+
+type PlanOffsetsRequest_Timestamp struct {
+	// The first record at or after this time (milliseconds since 1970), else the end.
+	Timestamp int64 `protobuf:"varint,6,opt,name=timestamp,proto3,oneof"`
+}
+
+type PlanOffsetsRequest_ShiftBy struct {
+	// By so many records on, or back.
+	ShiftBy int64 `protobuf:"varint,7,opt,name=shift_by,json=shiftBy,proto3,oneof"`
+}
+
+type PlanOffsetsRequest_Delete struct {
+	// The committed offsets are deleted.
+	Delete bool `protobuf:"varint,8,opt,name=delete,proto3,oneof"`
+}
+
+type PlanOffsetsRequest_Set struct {
+	// Each partition its own, taken as it is.
+	Set *OffsetsToSet `protobuf:"bytes,9,opt,name=set,proto3,oneof"`
+}
+
+func (*PlanOffsetsRequest_Earliest) isPlanOffsetsRequest_Target() {}
+
+func (*PlanOffsetsRequest_Latest) isPlanOffsetsRequest_Target() {}
+
+func (*PlanOffsetsRequest_Offset) isPlanOffsetsRequest_Target() {}
+
+func (*PlanOffsetsRequest_Timestamp) isPlanOffsetsRequest_Target() {}
+
+func (*PlanOffsetsRequest_ShiftBy) isPlanOffsetsRequest_Target() {}
+
+func (*PlanOffsetsRequest_Delete) isPlanOffsetsRequest_Target() {}
+
+func (*PlanOffsetsRequest_Set) isPlanOffsetsRequest_Target() {}
+
+type OffsetsToSet struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offsets       []*OffsetToSet         `protobuf:"bytes,1,rep,name=offsets,proto3" json:"offsets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffsetsToSet) Reset() {
+	*x = OffsetsToSet{}
+	mi := &file_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffsetsToSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffsetsToSet) ProtoMessage() {}
+
+func (x *OffsetsToSet) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffsetsToSet.ProtoReflect.Descriptor instead.
+func (*OffsetsToSet) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *OffsetsToSet) GetOffsets() []*OffsetToSet {
+	if x != nil {
+		return x.Offsets
+	}
+	return nil
+}
+
+type OffsetToSet struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Offset    int64                  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	// -1: none. Absent: none.
+	LeaderEpoch   *int32 `protobuf:"varint,4,opt,name=leader_epoch,json=leaderEpoch,proto3,oneof" json:"leader_epoch,omitempty"`
+	Metadata      string `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffsetToSet) Reset() {
+	*x = OffsetToSet{}
+	mi := &file_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffsetToSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffsetToSet) ProtoMessage() {}
+
+func (x *OffsetToSet) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffsetToSet.ProtoReflect.Descriptor instead.
+func (*OffsetToSet) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *OffsetToSet) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *OffsetToSet) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *OffsetToSet) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *OffsetToSet) GetLeaderEpoch() int32 {
+	if x != nil && x.LeaderEpoch != nil {
+		return *x.LeaderEpoch
+	}
+	return 0
+}
+
+func (x *OffsetToSet) GetMetadata() string {
+	if x != nil {
+		return x.Metadata
+	}
+	return ""
+}
+
+// A plan is data: it can be kept, looked at and changed before it is applied.
+type OffsetsPlan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	// The group's state when it was made; apply does not look at it.
+	State         string          `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Changes       []*OffsetChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffsetsPlan) Reset() {
+	*x = OffsetsPlan{}
+	mi := &file_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffsetsPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffsetsPlan) ProtoMessage() {}
+
+func (x *OffsetsPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffsetsPlan.ProtoReflect.Descriptor instead.
+func (*OffsetsPlan) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *OffsetsPlan) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *OffsetsPlan) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *OffsetsPlan) GetChanges() []*OffsetChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+type OffsetChange struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	// What is committed; absent: nothing.
+	Current *int64 `protobuf:"varint,3,opt,name=current,proto3,oneof" json:"current,omitempty"`
+	// What will be; absent: nothing, it is deleted.
+	New *int64 `protobuf:"varint,4,opt,name=new,proto3,oneof" json:"new,omitempty"`
+	// Of the new offset. Absent: none.
+	LeaderEpoch *int32 `protobuf:"varint,5,opt,name=leader_epoch,json=leaderEpoch,proto3,oneof" json:"leader_epoch,omitempty"`
+	Metadata    string `protobuf:"bytes,6,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// What is to be known of it, such as that the log does not have the offset asked for.
+	Note          string `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffsetChange) Reset() {
+	*x = OffsetChange{}
+	mi := &file_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffsetChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffsetChange) ProtoMessage() {}
+
+func (x *OffsetChange) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffsetChange.ProtoReflect.Descriptor instead.
+func (*OffsetChange) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *OffsetChange) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *OffsetChange) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *OffsetChange) GetCurrent() int64 {
+	if x != nil && x.Current != nil {
+		return *x.Current
+	}
+	return 0
+}
+
+func (x *OffsetChange) GetNew() int64 {
+	if x != nil && x.New != nil {
+		return *x.New
+	}
+	return 0
+}
+
+func (x *OffsetChange) GetLeaderEpoch() int32 {
+	if x != nil && x.LeaderEpoch != nil {
+		return *x.LeaderEpoch
+	}
+	return 0
+}
+
+func (x *OffsetChange) GetMetadata() string {
+	if x != nil {
+		return x.Metadata
+	}
+	return ""
+}
+
+func (x *OffsetChange) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+type ApplyOffsetsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyOffsetsResponse) Reset() {
+	*x = ApplyOffsetsResponse{}
+	mi := &file_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyOffsetsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyOffsetsResponse) ProtoMessage() {}
+
+func (x *ApplyOffsetsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyOffsetsResponse.ProtoReflect.Descriptor instead.
+func (*ApplyOffsetsResponse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{25}
+}
+
+// A detail of FAILED_PRECONDITION: who is in the group.
+type GroupInUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	Members       []*Member              `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupInUse) Reset() {
+	*x = GroupInUse{}
+	mi := &file_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupInUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupInUse) ProtoMessage() {}
+
+func (x *GroupInUse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupInUse.ProtoReflect.Descriptor instead.
+func (*GroupInUse) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *GroupInUse) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *GroupInUse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *GroupInUse) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// A detail of FAILED_PRECONDITION: the plan's changes that are not what is there any
+// more, with what is there.
+type OffsetsDiffer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Differences   []*OffsetDifference    `protobuf:"bytes,2,rep,name=differences,proto3" json:"differences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffsetsDiffer) Reset() {
+	*x = OffsetsDiffer{}
+	mi := &file_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffsetsDiffer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffsetsDiffer) ProtoMessage() {}
+
+func (x *OffsetsDiffer) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffsetsDiffer.ProtoReflect.Descriptor instead.
+func (*OffsetsDiffer) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *OffsetsDiffer) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *OffsetsDiffer) GetDifferences() []*OffsetDifference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+type OffsetDifference struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition     int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Expected      *int64                 `protobuf:"varint,3,opt,name=expected,proto3,oneof" json:"expected,omitempty"`
+	Current       *int64                 `protobuf:"varint,4,opt,name=current,proto3,oneof" json:"current,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OffsetDifference) Reset() {
+	*x = OffsetDifference{}
+	mi := &file_admin_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OffsetDifference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OffsetDifference) ProtoMessage() {}
+
+func (x *OffsetDifference) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OffsetDifference.ProtoReflect.Descriptor instead.
+func (*OffsetDifference) Descriptor() ([]byte, []int) {
+	return file_admin_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *OffsetDifference) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *OffsetDifference) GetPartition() int32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *OffsetDifference) GetExpected() int64 {
+	if x != nil && x.Expected != nil {
+		return *x.Expected
+	}
+	return 0
+}
+
+func (x *OffsetDifference) GetCurrent() int64 {
+	if x != nil && x.Current != nil {
+		return *x.Current
+	}
+	return 0
+}
+
 var File_admin_proto protoreflect.FileDescriptor
 
 const file_admin_proto_rawDesc = "" +
 	"\n" +
-	"\vadmin.proto\x12\x0fkcoord.admin.v1\"A\n" +
+	"\vadmin.proto\x12\x0fkcoord.admin.v1\"\x15\n" +
+	"\x13DescribeNodeRequest\"\x84\x01\n" +
+	"\x14DescribeNodeResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
+	"\x06listen\x18\x02 \x01(\tR\x06listen\x12\x1e\n" +
+	"\n" +
+	"advertised\x18\x03 \x01(\tR\n" +
+	"advertised\x12\x1a\n" +
+	"\bupstream\x18\x04 \x01(\tR\bupstream\"A\n" +
 	"\x11ListGroupsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05types\x18\x02 \x03(\tR\x05types\"J\n" +
@@ -728,11 +1895,12 @@ const file_admin_proto_rawDesc = "" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
 	"\x04type\x18\x03 \x01(\tR\x04type\x12#\n" +
-	"\rprotocol_type\x18\x04 \x01(\tR\fprotocolType\"/\n" +
+	"\rprotocol_type\x18\x04 \x01(\tR\fprotocolType\"I\n" +
 	"\x15DescribeGroupsRequest\x12\x16\n" +
-	"\x06groups\x18\x01 \x03(\tR\x06groups\"Q\n" +
+	"\x06groups\x18\x01 \x03(\tR\x06groups\x12\x18\n" +
+	"\aoffsets\x18\x02 \x01(\bR\aoffsets\"Q\n" +
 	"\x16DescribeGroupsResponse\x127\n" +
-	"\x06groups\x18\x01 \x03(\v2\x1f.kcoord.admin.v1.DescribedGroupR\x06groups\"\xe5\x01\n" +
+	"\x06groups\x18\x01 \x03(\v2\x1f.kcoord.admin.v1.DescribedGroupR\x06groups\"\xe4\x02\n" +
 	"\x0eDescribedGroup\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1d\n" +
 	"\n" +
@@ -741,7 +1909,13 @@ const file_admin_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12#\n" +
 	"\rprotocol_type\x18\x05 \x01(\tR\fprotocolType\x12\x1a\n" +
 	"\bprotocol\x18\x06 \x01(\tR\bprotocol\x121\n" +
-	"\amembers\x18\a \x03(\v2\x17.kcoord.admin.v1.MemberR\amembers\"\xed\x01\n" +
+	"\amembers\x18\a \x03(\v2\x17.kcoord.admin.v1.MemberR\amembers\x12\x1e\n" +
+	"\n" +
+	"generation\x18\b \x01(\x05R\n" +
+	"generation\x12:\n" +
+	"\aoffsets\x18\t \x03(\v2 .kcoord.admin.v1.PartitionOffsetR\aoffsets\x12!\n" +
+	"\fends_unknown\x18\n" +
+	" \x01(\tR\vendsUnknown\"\xed\x01\n" +
 	"\x06Member\x12\x1b\n" +
 	"\tmember_id\x18\x01 \x01(\tR\bmemberId\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
@@ -768,12 +1942,102 @@ const file_admin_proto_rawDesc = "" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\fR\x05value\x12\x18\n" +
-	"\aproblem\x18\x04 \x01(\tR\aproblem2\xa8\x02\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\"*\n" +
+	"\x12DeleteGroupRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\"\x15\n" +
+	"\x13DeleteGroupResponse\")\n" +
+	"\x11WatchGroupRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\"l\n" +
+	"\x12ListOffsetsRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12@\n" +
+	"\n" +
+	"partitions\x18\x02 \x03(\v2 .kcoord.admin.v1.TopicPartitionsR\n" +
+	"partitions\"t\n" +
+	"\x13ListOffsetsResponse\x12:\n" +
+	"\aoffsets\x18\x01 \x03(\v2 .kcoord.admin.v1.PartitionOffsetR\aoffsets\x12!\n" +
+	"\fends_unknown\x18\x02 \x01(\tR\vendsUnknown\"\xa7\x02\n" +
+	"\x0fPartitionOffset\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12!\n" +
+	"\fleader_epoch\x18\x04 \x01(\x05R\vleaderEpoch\x12\x1a\n" +
+	"\bmetadata\x18\x05 \x01(\tR\bmetadata\x12&\n" +
+	"\fstart_offset\x18\x06 \x01(\x03H\x00R\vstartOffset\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"end_offset\x18\a \x01(\x03H\x01R\tendOffset\x88\x01\x01\x12\x15\n" +
+	"\x03lag\x18\b \x01(\x03H\x02R\x03lag\x88\x01\x01B\x0f\n" +
+	"\r_start_offsetB\r\n" +
+	"\v_end_offsetB\x06\n" +
+	"\x04_lag\"\xd2\x02\n" +
+	"\x12PlanOffsetsRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12@\n" +
+	"\n" +
+	"partitions\x18\x02 \x03(\v2 .kcoord.admin.v1.TopicPartitionsR\n" +
+	"partitions\x12\x1c\n" +
+	"\bearliest\x18\x03 \x01(\bH\x00R\bearliest\x12\x18\n" +
+	"\x06latest\x18\x04 \x01(\bH\x00R\x06latest\x12\x18\n" +
+	"\x06offset\x18\x05 \x01(\x03H\x00R\x06offset\x12\x1e\n" +
+	"\ttimestamp\x18\x06 \x01(\x03H\x00R\ttimestamp\x12\x1b\n" +
+	"\bshift_by\x18\a \x01(\x03H\x00R\ashiftBy\x12\x18\n" +
+	"\x06delete\x18\b \x01(\bH\x00R\x06delete\x121\n" +
+	"\x03set\x18\t \x01(\v2\x1d.kcoord.admin.v1.OffsetsToSetH\x00R\x03setB\b\n" +
+	"\x06target\"F\n" +
+	"\fOffsetsToSet\x126\n" +
+	"\aoffsets\x18\x01 \x03(\v2\x1c.kcoord.admin.v1.OffsetToSetR\aoffsets\"\xae\x01\n" +
+	"\vOffsetToSet\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12&\n" +
+	"\fleader_epoch\x18\x04 \x01(\x05H\x00R\vleaderEpoch\x88\x01\x01\x12\x1a\n" +
+	"\bmetadata\x18\x05 \x01(\tR\bmetadataB\x0f\n" +
+	"\r_leader_epoch\"r\n" +
+	"\vOffsetsPlan\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x127\n" +
+	"\achanges\x18\x03 \x03(\v2\x1d.kcoord.admin.v1.OffsetChangeR\achanges\"\xf5\x01\n" +
+	"\fOffsetChange\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x1d\n" +
+	"\acurrent\x18\x03 \x01(\x03H\x00R\acurrent\x88\x01\x01\x12\x15\n" +
+	"\x03new\x18\x04 \x01(\x03H\x01R\x03new\x88\x01\x01\x12&\n" +
+	"\fleader_epoch\x18\x05 \x01(\x05H\x02R\vleaderEpoch\x88\x01\x01\x12\x1a\n" +
+	"\bmetadata\x18\x06 \x01(\tR\bmetadata\x12\x12\n" +
+	"\x04note\x18\a \x01(\tR\x04noteB\n" +
+	"\n" +
+	"\b_currentB\x06\n" +
+	"\x04_newB\x0f\n" +
+	"\r_leader_epoch\"\x16\n" +
+	"\x14ApplyOffsetsResponse\"k\n" +
+	"\n" +
+	"GroupInUse\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x121\n" +
+	"\amembers\x18\x03 \x03(\v2\x17.kcoord.admin.v1.MemberR\amembers\"j\n" +
+	"\rOffsetsDiffer\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12C\n" +
+	"\vdifferences\x18\x02 \x03(\v2!.kcoord.admin.v1.OffsetDifferenceR\vdifferences\"\x9f\x01\n" +
+	"\x10OffsetDifference\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x1f\n" +
+	"\bexpected\x18\x03 \x01(\x03H\x00R\bexpected\x88\x01\x01\x12\x1d\n" +
+	"\acurrent\x18\x04 \x01(\x03H\x01R\acurrent\x88\x01\x01B\v\n" +
+	"\t_expectedB\n" +
+	"\n" +
+	"\b_current2c\n" +
+	"\x04Node\x12[\n" +
+	"\fDescribeNode\x12$.kcoord.admin.v1.DescribeNodeRequest\x1a%.kcoord.admin.v1.DescribeNodeResponse2\xd7\x03\n" +
 	"\x06Groups\x12U\n" +
 	"\n" +
 	"ListGroups\x12\".kcoord.admin.v1.ListGroupsRequest\x1a#.kcoord.admin.v1.ListGroupsResponse\x12a\n" +
-	"\x0eDescribeGroups\x12&.kcoord.admin.v1.DescribeGroupsRequest\x1a'.kcoord.admin.v1.DescribeGroupsResponse\x12d\n" +
-	"\x0fListQuarantined\x12'.kcoord.admin.v1.ListQuarantinedRequest\x1a(.kcoord.admin.v1.ListQuarantinedResponseB,Z*github.com/kcoord/kcoord/api/admin/adminpbb\x06proto3"
+	"\x0eDescribeGroups\x12&.kcoord.admin.v1.DescribeGroupsRequest\x1a'.kcoord.admin.v1.DescribeGroupsResponse\x12X\n" +
+	"\vDeleteGroup\x12#.kcoord.admin.v1.DeleteGroupRequest\x1a$.kcoord.admin.v1.DeleteGroupResponse\x12S\n" +
+	"\n" +
+	"WatchGroup\x12\".kcoord.admin.v1.WatchGroupRequest\x1a\x1f.kcoord.admin.v1.DescribedGroup0\x01\x12d\n" +
+	"\x0fListQuarantined\x12'.kcoord.admin.v1.ListQuarantinedRequest\x1a(.kcoord.admin.v1.ListQuarantinedResponse2\x8a\x02\n" +
+	"\aOffsets\x12X\n" +
+	"\vListOffsets\x12#.kcoord.admin.v1.ListOffsetsRequest\x1a$.kcoord.admin.v1.ListOffsetsResponse\x12P\n" +
+	"\vPlanOffsets\x12#.kcoord.admin.v1.PlanOffsetsRequest\x1a\x1c.kcoord.admin.v1.OffsetsPlan\x12S\n" +
+	"\fApplyOffsets\x12\x1c.kcoord.admin.v1.OffsetsPlan\x1a%.kcoord.admin.v1.ApplyOffsetsResponseB,Z*github.com/kcoord/kcoord/api/admin/adminpbb\x06proto3"
 
 var (
 	file_admin_proto_rawDescOnce sync.Once
@@ -787,39 +2051,77 @@ func file_admin_proto_rawDescGZIP() []byte {
 	return file_admin_proto_rawDescData
 }
 
-var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_admin_proto_goTypes = []any{
-	(*ListGroupsRequest)(nil),       // 0: kcoord.admin.v1.ListGroupsRequest
-	(*ListGroupsResponse)(nil),      // 1: kcoord.admin.v1.ListGroupsResponse
-	(*ListedGroup)(nil),             // 2: kcoord.admin.v1.ListedGroup
-	(*DescribeGroupsRequest)(nil),   // 3: kcoord.admin.v1.DescribeGroupsRequest
-	(*DescribeGroupsResponse)(nil),  // 4: kcoord.admin.v1.DescribeGroupsResponse
-	(*DescribedGroup)(nil),          // 5: kcoord.admin.v1.DescribedGroup
-	(*Member)(nil),                  // 6: kcoord.admin.v1.Member
-	(*TopicPartitions)(nil),         // 7: kcoord.admin.v1.TopicPartitions
-	(*ListQuarantinedRequest)(nil),  // 8: kcoord.admin.v1.ListQuarantinedRequest
-	(*ListQuarantinedResponse)(nil), // 9: kcoord.admin.v1.ListQuarantinedResponse
-	(*QuarantinedGroup)(nil),        // 10: kcoord.admin.v1.QuarantinedGroup
-	(*UnreadableRecord)(nil),        // 11: kcoord.admin.v1.UnreadableRecord
+	(*DescribeNodeRequest)(nil),     // 0: kcoord.admin.v1.DescribeNodeRequest
+	(*DescribeNodeResponse)(nil),    // 1: kcoord.admin.v1.DescribeNodeResponse
+	(*ListGroupsRequest)(nil),       // 2: kcoord.admin.v1.ListGroupsRequest
+	(*ListGroupsResponse)(nil),      // 3: kcoord.admin.v1.ListGroupsResponse
+	(*ListedGroup)(nil),             // 4: kcoord.admin.v1.ListedGroup
+	(*DescribeGroupsRequest)(nil),   // 5: kcoord.admin.v1.DescribeGroupsRequest
+	(*DescribeGroupsResponse)(nil),  // 6: kcoord.admin.v1.DescribeGroupsResponse
+	(*DescribedGroup)(nil),          // 7: kcoord.admin.v1.DescribedGroup
+	(*Member)(nil),                  // 8: kcoord.admin.v1.Member
+	(*TopicPartitions)(nil),         // 9: kcoord.admin.v1.TopicPartitions
+	(*ListQuarantinedRequest)(nil),  // 10: kcoord.admin.v1.ListQuarantinedRequest
+	(*ListQuarantinedResponse)(nil), // 11: kcoord.admin.v1.ListQuarantinedResponse
+	(*QuarantinedGroup)(nil),        // 12: kcoord.admin.v1.QuarantinedGroup
+	(*UnreadableRecord)(nil),        // 13: kcoord.admin.v1.UnreadableRecord
+	(*DeleteGroupRequest)(nil),      // 14: kcoord.admin.v1.DeleteGroupRequest
+	(*DeleteGroupResponse)(nil),     // 15: kcoord.admin.v1.DeleteGroupResponse
+	(*WatchGroupRequest)(nil),       // 16: kcoord.admin.v1.WatchGroupRequest
+	(*ListOffsetsRequest)(nil),      // 17: kcoord.admin.v1.ListOffsetsRequest
+	(*ListOffsetsResponse)(nil),     // 18: kcoord.admin.v1.ListOffsetsResponse
+	(*PartitionOffset)(nil),         // 19: kcoord.admin.v1.PartitionOffset
+	(*PlanOffsetsRequest)(nil),      // 20: kcoord.admin.v1.PlanOffsetsRequest
+	(*OffsetsToSet)(nil),            // 21: kcoord.admin.v1.OffsetsToSet
+	(*OffsetToSet)(nil),             // 22: kcoord.admin.v1.OffsetToSet
+	(*OffsetsPlan)(nil),             // 23: kcoord.admin.v1.OffsetsPlan
+	(*OffsetChange)(nil),            // 24: kcoord.admin.v1.OffsetChange
+	(*ApplyOffsetsResponse)(nil),    // 25: kcoord.admin.v1.ApplyOffsetsResponse
+	(*GroupInUse)(nil),              // 26: kcoord.admin.v1.GroupInUse
+	(*OffsetsDiffer)(nil),           // 27: kcoord.admin.v1.OffsetsDiffer
+	(*OffsetDifference)(nil),        // 28: kcoord.admin.v1.OffsetDifference
 }
 var file_admin_proto_depIdxs = []int32{
-	2,  // 0: kcoord.admin.v1.ListGroupsResponse.groups:type_name -> kcoord.admin.v1.ListedGroup
-	5,  // 1: kcoord.admin.v1.DescribeGroupsResponse.groups:type_name -> kcoord.admin.v1.DescribedGroup
-	6,  // 2: kcoord.admin.v1.DescribedGroup.members:type_name -> kcoord.admin.v1.Member
-	7,  // 3: kcoord.admin.v1.Member.assignment:type_name -> kcoord.admin.v1.TopicPartitions
-	10, // 4: kcoord.admin.v1.ListQuarantinedResponse.groups:type_name -> kcoord.admin.v1.QuarantinedGroup
-	11, // 5: kcoord.admin.v1.QuarantinedGroup.records:type_name -> kcoord.admin.v1.UnreadableRecord
-	0,  // 6: kcoord.admin.v1.Groups.ListGroups:input_type -> kcoord.admin.v1.ListGroupsRequest
-	3,  // 7: kcoord.admin.v1.Groups.DescribeGroups:input_type -> kcoord.admin.v1.DescribeGroupsRequest
-	8,  // 8: kcoord.admin.v1.Groups.ListQuarantined:input_type -> kcoord.admin.v1.ListQuarantinedRequest
-	1,  // 9: kcoord.admin.v1.Groups.ListGroups:output_type -> kcoord.admin.v1.ListGroupsResponse
-	4,  // 10: kcoord.admin.v1.Groups.DescribeGroups:output_type -> kcoord.admin.v1.DescribeGroupsResponse
-	9,  // 11: kcoord.admin.v1.Groups.ListQuarantined:output_type -> kcoord.admin.v1.ListQuarantinedResponse
-	9,  // [9:12] is the sub-list for method output_type
-	6,  // [6:9] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	4,  // 0: kcoord.admin.v1.ListGroupsResponse.groups:type_name -> kcoord.admin.v1.ListedGroup
+	7,  // 1: kcoord.admin.v1.DescribeGroupsResponse.groups:type_name -> kcoord.admin.v1.DescribedGroup
+	8,  // 2: kcoord.admin.v1.DescribedGroup.members:type_name -> kcoord.admin.v1.Member
+	19, // 3: kcoord.admin.v1.DescribedGroup.offsets:type_name -> kcoord.admin.v1.PartitionOffset
+	9,  // 4: kcoord.admin.v1.Member.assignment:type_name -> kcoord.admin.v1.TopicPartitions
+	12, // 5: kcoord.admin.v1.ListQuarantinedResponse.groups:type_name -> kcoord.admin.v1.QuarantinedGroup
+	13, // 6: kcoord.admin.v1.QuarantinedGroup.records:type_name -> kcoord.admin.v1.UnreadableRecord
+	9,  // 7: kcoord.admin.v1.ListOffsetsRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	19, // 8: kcoord.admin.v1.ListOffsetsResponse.offsets:type_name -> kcoord.admin.v1.PartitionOffset
+	9,  // 9: kcoord.admin.v1.PlanOffsetsRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	21, // 10: kcoord.admin.v1.PlanOffsetsRequest.set:type_name -> kcoord.admin.v1.OffsetsToSet
+	22, // 11: kcoord.admin.v1.OffsetsToSet.offsets:type_name -> kcoord.admin.v1.OffsetToSet
+	24, // 12: kcoord.admin.v1.OffsetsPlan.changes:type_name -> kcoord.admin.v1.OffsetChange
+	8,  // 13: kcoord.admin.v1.GroupInUse.members:type_name -> kcoord.admin.v1.Member
+	28, // 14: kcoord.admin.v1.OffsetsDiffer.differences:type_name -> kcoord.admin.v1.OffsetDifference
+	0,  // 15: kcoord.admin.v1.Node.DescribeNode:input_type -> kcoord.admin.v1.DescribeNodeRequest
+	2,  // 16: kcoord.admin.v1.Groups.ListGroups:input_type -> kcoord.admin.v1.ListGroupsRequest
+	5,  // 17: kcoord.admin.v1.Groups.DescribeGroups:input_type -> kcoord.admin.v1.DescribeGroupsRequest
+	14, // 18: kcoord.admin.v1.Groups.DeleteGroup:input_type -> kcoord.admin.v1.DeleteGroupRequest
+	16, // 19: kcoord.admin.v1.Groups.WatchGroup:input_type -> kcoord.admin.v1.WatchGroupRequest
+	10, // 20: kcoord.admin.v1.Groups.ListQuarantined:input_type -> kcoord.admin.v1.ListQuarantinedRequest
+	17, // 21: kcoord.admin.v1.Offsets.ListOffsets:input_type -> kcoord.admin.v1.ListOffsetsRequest
+	20, // 22: kcoord.admin.v1.Offsets.PlanOffsets:input_type -> kcoord.admin.v1.PlanOffsetsRequest
+	23, // 23: kcoord.admin.v1.Offsets.ApplyOffsets:input_type -> kcoord.admin.v1.OffsetsPlan
+	1,  // 24: kcoord.admin.v1.Node.DescribeNode:output_type -> kcoord.admin.v1.DescribeNodeResponse
+	3,  // 25: kcoord.admin.v1.Groups.ListGroups:output_type -> kcoord.admin.v1.ListGroupsResponse
+	6,  // 26: kcoord.admin.v1.Groups.DescribeGroups:output_type -> kcoord.admin.v1.DescribeGroupsResponse
+	15, // 27: kcoord.admin.v1.Groups.DeleteGroup:output_type -> kcoord.admin.v1.DeleteGroupResponse
+	7,  // 28: kcoord.admin.v1.Groups.WatchGroup:output_type -> kcoord.admin.v1.DescribedGroup
+	11, // 29: kcoord.admin.v1.Groups.ListQuarantined:output_type -> kcoord.admin.v1.ListQuarantinedResponse
+	18, // 30: kcoord.admin.v1.Offsets.ListOffsets:output_type -> kcoord.admin.v1.ListOffsetsResponse
+	23, // 31: kcoord.admin.v1.Offsets.PlanOffsets:output_type -> kcoord.admin.v1.OffsetsPlan
+	25, // 32: kcoord.admin.v1.Offsets.ApplyOffsets:output_type -> kcoord.admin.v1.ApplyOffsetsResponse
+	24, // [24:33] is the sub-list for method output_type
+	15, // [15:24] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
@@ -827,15 +2129,28 @@ func file_admin_proto_init() {
 	if File_admin_proto != nil {
 		return
 	}
+	file_admin_proto_msgTypes[19].OneofWrappers = []any{}
+	file_admin_proto_msgTypes[20].OneofWrappers = []any{
+		(*PlanOffsetsRequest_Earliest)(nil),
+		(*PlanOffsetsRequest_Latest)(nil),
+		(*PlanOffsetsRequest_Offset)(nil),
+		(*PlanOffsetsRequest_Timestamp)(nil),
+		(*PlanOffsetsRequest_ShiftBy)(nil),
+		(*PlanOffsetsRequest_Delete)(nil),
+		(*PlanOffsetsRequest_Set)(nil),
+	}
+	file_admin_proto_msgTypes[22].OneofWrappers = []any{}
+	file_admin_proto_msgTypes[24].OneofWrappers = []any{}
+	file_admin_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_proto_rawDesc), len(file_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   29,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   3,
 		},
 		GoTypes:           file_admin_proto_goTypes,
 		DependencyIndexes: file_admin_proto_depIdxs,

@@ -21,8 +21,116 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	Node_DescribeNode_FullMethodName = "/kcoord.admin.v1.Node/DescribeNode"
+)
+
+// NodeClient is the client API for Node service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Node tells of the process itself.
+type NodeClient interface {
+	DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*DescribeNodeResponse, error)
+}
+
+type nodeClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewNodeClient(cc grpc.ClientConnInterface) NodeClient {
+	return &nodeClient{cc}
+}
+
+func (c *nodeClient) DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*DescribeNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeNodeResponse)
+	err := c.cc.Invoke(ctx, Node_DescribeNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// NodeServer is the server API for Node service.
+// All implementations must embed UnimplementedNodeServer
+// for forward compatibility.
+//
+// Node tells of the process itself.
+type NodeServer interface {
+	DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error)
+	mustEmbedUnimplementedNodeServer()
+}
+
+// UnimplementedNodeServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedNodeServer struct{}
+
+func (UnimplementedNodeServer) DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DescribeNode not implemented")
+}
+func (UnimplementedNodeServer) mustEmbedUnimplementedNodeServer() {}
+func (UnimplementedNodeServer) testEmbeddedByValue()              {}
+
+// UnsafeNodeServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to NodeServer will
+// result in compilation errors.
+type UnsafeNodeServer interface {
+	mustEmbedUnimplementedNodeServer()
+}
+
+func RegisterNodeServer(s grpc.ServiceRegistrar, srv NodeServer) {
+	// If the following call panics, it indicates UnimplementedNodeServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Node_ServiceDesc, srv)
+}
+
+func _Node_DescribeNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).DescribeNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_DescribeNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).DescribeNode(ctx, req.(*DescribeNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Node_ServiceDesc is the grpc.ServiceDesc for Node service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Node_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "kcoord.admin.v1.Node",
+	HandlerType: (*NodeServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "DescribeNode",
+			Handler:    _Node_DescribeNode_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "admin.proto",
+}
+
+const (
 	Groups_ListGroups_FullMethodName      = "/kcoord.admin.v1.Groups/ListGroups"
 	Groups_DescribeGroups_FullMethodName  = "/kcoord.admin.v1.Groups/DescribeGroups"
+	Groups_DeleteGroup_FullMethodName     = "/kcoord.admin.v1.Groups/DeleteGroup"
+	Groups_WatchGroup_FullMethodName      = "/kcoord.admin.v1.Groups/WatchGroup"
 	Groups_ListQuarantined_FullMethodName = "/kcoord.admin.v1.Groups/ListQuarantined"
 )
 
@@ -37,6 +145,12 @@ type GroupsClient interface {
 	// DescribeGroups tells of groups with their members, in the order asked for. A
 	// group that does not exist has the state "Dead".
 	DescribeGroups(ctx context.Context, in *DescribeGroupsRequest, opts ...grpc.CallOption) (*DescribeGroupsResponse, error)
+	// DeleteGroup deletes a group without members, with its offsets. NOT_FOUND: there is
+	// none. FAILED_PRECONDITION, with a GroupInUse: someone is in it.
+	DeleteGroup(ctx context.Context, in *DeleteGroupRequest, opts ...grpc.CallOption) (*DeleteGroupResponse, error)
+	// WatchGroup sends the group as it is, and again whenever its state or members have
+	// changed. Who reads slowly is not sent what has been superseded meanwhile.
+	WatchGroup(ctx context.Context, in *WatchGroupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DescribedGroup], error)
 	// ListQuarantined lists the groups that have records which cannot be read.
 	ListQuarantined(ctx context.Context, in *ListQuarantinedRequest, opts ...grpc.CallOption) (*ListQuarantinedResponse, error)
 }
@@ -69,6 +183,35 @@ func (c *groupsClient) DescribeGroups(ctx context.Context, in *DescribeGroupsReq
 	return out, nil
 }
 
+func (c *groupsClient) DeleteGroup(ctx context.Context, in *DeleteGroupRequest, opts ...grpc.CallOption) (*DeleteGroupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteGroupResponse)
+	err := c.cc.Invoke(ctx, Groups_DeleteGroup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *groupsClient) WatchGroup(ctx context.Context, in *WatchGroupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DescribedGroup], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Groups_ServiceDesc.Streams[0], Groups_WatchGroup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchGroupRequest, DescribedGroup]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Groups_WatchGroupClient = grpc.ServerStreamingClient[DescribedGroup]
+
 func (c *groupsClient) ListQuarantined(ctx context.Context, in *ListQuarantinedRequest, opts ...grpc.CallOption) (*ListQuarantinedResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListQuarantinedResponse)
@@ -90,6 +233,12 @@ type GroupsServer interface {
 	// DescribeGroups tells of groups with their members, in the order asked for. A
 	// group that does not exist has the state "Dead".
 	DescribeGroups(context.Context, *DescribeGroupsRequest) (*DescribeGroupsResponse, error)
+	// DeleteGroup deletes a group without members, with its offsets. NOT_FOUND: there is
+	// none. FAILED_PRECONDITION, with a GroupInUse: someone is in it.
+	DeleteGroup(context.Context, *DeleteGroupRequest) (*DeleteGroupResponse, error)
+	// WatchGroup sends the group as it is, and again whenever its state or members have
+	// changed. Who reads slowly is not sent what has been superseded meanwhile.
+	WatchGroup(*WatchGroupRequest, grpc.ServerStreamingServer[DescribedGroup]) error
 	// ListQuarantined lists the groups that have records which cannot be read.
 	ListQuarantined(context.Context, *ListQuarantinedRequest) (*ListQuarantinedResponse, error)
 	mustEmbedUnimplementedGroupsServer()
@@ -107,6 +256,12 @@ func (UnimplementedGroupsServer) ListGroups(context.Context, *ListGroupsRequest)
 }
 func (UnimplementedGroupsServer) DescribeGroups(context.Context, *DescribeGroupsRequest) (*DescribeGroupsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DescribeGroups not implemented")
+}
+func (UnimplementedGroupsServer) DeleteGroup(context.Context, *DeleteGroupRequest) (*DeleteGroupResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteGroup not implemented")
+}
+func (UnimplementedGroupsServer) WatchGroup(*WatchGroupRequest, grpc.ServerStreamingServer[DescribedGroup]) error {
+	return status.Error(codes.Unimplemented, "method WatchGroup not implemented")
 }
 func (UnimplementedGroupsServer) ListQuarantined(context.Context, *ListQuarantinedRequest) (*ListQuarantinedResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListQuarantined not implemented")
@@ -168,6 +323,35 @@ func _Groups_DescribeGroups_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Groups_DeleteGroup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteGroupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GroupsServer).DeleteGroup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Groups_DeleteGroup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GroupsServer).DeleteGroup(ctx, req.(*DeleteGroupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Groups_WatchGroup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchGroupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(GroupsServer).WatchGroup(m, &grpc.GenericServerStream[WatchGroupRequest, DescribedGroup]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Groups_WatchGroupServer = grpc.ServerStreamingServer[DescribedGroup]
+
 func _Groups_ListQuarantined_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListQuarantinedRequest)
 	if err := dec(in); err != nil {
@@ -202,8 +386,216 @@ var Groups_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Groups_DescribeGroups_Handler,
 		},
 		{
+			MethodName: "DeleteGroup",
+			Handler:    _Groups_DeleteGroup_Handler,
+		},
+		{
 			MethodName: "ListQuarantined",
 			Handler:    _Groups_ListQuarantined_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchGroup",
+			Handler:       _Groups_WatchGroup_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "admin.proto",
+}
+
+const (
+	Offsets_ListOffsets_FullMethodName  = "/kcoord.admin.v1.Offsets/ListOffsets"
+	Offsets_PlanOffsets_FullMethodName  = "/kcoord.admin.v1.Offsets/PlanOffsets"
+	Offsets_ApplyOffsets_FullMethodName = "/kcoord.admin.v1.Offsets/ApplyOffsets"
+)
+
+// OffsetsClient is the client API for Offsets service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Offsets shows the committed offsets of groups, and changes them: a plan first,
+// which is then applied as it is or refused.
+type OffsetsClient interface {
+	// ListOffsets lists a group's committed offsets by topic and partition, with where
+	// the partitions' logs begin and end as far as the broker tells.
+	ListOffsets(ctx context.Context, in *ListOffsetsRequest, opts ...grpc.CallOption) (*ListOffsetsResponse, error)
+	// PlanOffsets says what a change would do, and changes nothing. NOT_FOUND: the group,
+	// a topic or a partition does not exist. UNAVAILABLE: the broker does not answer.
+	PlanOffsets(ctx context.Context, in *PlanOffsetsRequest, opts ...grpc.CallOption) (*OffsetsPlan, error)
+	// ApplyOffsets makes all changes of a plan, or none. FAILED_PRECONDITION: someone is in
+	// the group (details: GroupInUse), or a partition is not at the plan's current offset
+	// any more (details: OffsetsDiffer).
+	ApplyOffsets(ctx context.Context, in *OffsetsPlan, opts ...grpc.CallOption) (*ApplyOffsetsResponse, error)
+}
+
+type offsetsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewOffsetsClient(cc grpc.ClientConnInterface) OffsetsClient {
+	return &offsetsClient{cc}
+}
+
+func (c *offsetsClient) ListOffsets(ctx context.Context, in *ListOffsetsRequest, opts ...grpc.CallOption) (*ListOffsetsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOffsetsResponse)
+	err := c.cc.Invoke(ctx, Offsets_ListOffsets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *offsetsClient) PlanOffsets(ctx context.Context, in *PlanOffsetsRequest, opts ...grpc.CallOption) (*OffsetsPlan, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OffsetsPlan)
+	err := c.cc.Invoke(ctx, Offsets_PlanOffsets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *offsetsClient) ApplyOffsets(ctx context.Context, in *OffsetsPlan, opts ...grpc.CallOption) (*ApplyOffsetsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyOffsetsResponse)
+	err := c.cc.Invoke(ctx, Offsets_ApplyOffsets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// OffsetsServer is the server API for Offsets service.
+// All implementations must embed UnimplementedOffsetsServer
+// for forward compatibility.
+//
+// Offsets shows the committed offsets of groups, and changes them: a plan first,
+// which is then applied as it is or refused.
+type OffsetsServer interface {
+	// ListOffsets lists a group's committed offsets by topic and partition, with where
+	// the partitions' logs begin and end as far as the broker tells.
+	ListOffsets(context.Context, *ListOffsetsRequest) (*ListOffsetsResponse, error)
+	// PlanOffsets says what a change would do, and changes nothing. NOT_FOUND: the group,
+	// a topic or a partition does not exist. UNAVAILABLE: the broker does not answer.
+	PlanOffsets(context.Context, *PlanOffsetsRequest) (*OffsetsPlan, error)
+	// ApplyOffsets makes all changes of a plan, or none. FAILED_PRECONDITION: someone is in
+	// the group (details: GroupInUse), or a partition is not at the plan's current offset
+	// any more (details: OffsetsDiffer).
+	ApplyOffsets(context.Context, *OffsetsPlan) (*ApplyOffsetsResponse, error)
+	mustEmbedUnimplementedOffsetsServer()
+}
+
+// UnimplementedOffsetsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedOffsetsServer struct{}
+
+func (UnimplementedOffsetsServer) ListOffsets(context.Context, *ListOffsetsRequest) (*ListOffsetsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOffsets not implemented")
+}
+func (UnimplementedOffsetsServer) PlanOffsets(context.Context, *PlanOffsetsRequest) (*OffsetsPlan, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanOffsets not implemented")
+}
+func (UnimplementedOffsetsServer) ApplyOffsets(context.Context, *OffsetsPlan) (*ApplyOffsetsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApplyOffsets not implemented")
+}
+func (UnimplementedOffsetsServer) mustEmbedUnimplementedOffsetsServer() {}
+func (UnimplementedOffsetsServer) testEmbeddedByValue()                 {}
+
+// UnsafeOffsetsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to OffsetsServer will
+// result in compilation errors.
+type UnsafeOffsetsServer interface {
+	mustEmbedUnimplementedOffsetsServer()
+}
+
+func RegisterOffsetsServer(s grpc.ServiceRegistrar, srv OffsetsServer) {
+	// If the following call panics, it indicates UnimplementedOffsetsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Offsets_ServiceDesc, srv)
+}
+
+func _Offsets_ListOffsets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOffsetsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OffsetsServer).ListOffsets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Offsets_ListOffsets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OffsetsServer).ListOffsets(ctx, req.(*ListOffsetsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Offsets_PlanOffsets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanOffsetsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OffsetsServer).PlanOffsets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Offsets_PlanOffsets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OffsetsServer).PlanOffsets(ctx, req.(*PlanOffsetsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Offsets_ApplyOffsets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OffsetsPlan)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OffsetsServer).ApplyOffsets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Offsets_ApplyOffsets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OffsetsServer).ApplyOffsets(ctx, req.(*OffsetsPlan))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Offsets_ServiceDesc is the grpc.ServiceDesc for Offsets service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Offsets_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "kcoord.admin.v1.Offsets",
+	HandlerType: (*OffsetsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListOffsets",
+			Handler:    _Offsets_ListOffsets_Handler,
+		},
+		{
+			MethodName: "PlanOffsets",
+			Handler:    _Offsets_PlanOffsets_Handler,
+		},
+		{
+			MethodName: "ApplyOffsets",
+			Handler:    _Offsets_ApplyOffsets_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,100 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Broker asks the brokers where the logs of partitions begin and end.
+type Broker struct {
+	client   *kadm.Client
+	patience time.Duration
+}
+
+// patience bounds what the broker is asked for in one call.
+const patience = 5 * time.Second
+
+// NewBroker makes a Broker. dial is the way to the broker behind, which advertises
+// kcoord's own address; other brokers of its cluster are dialed by theirs.
+func NewBroker(advertised string, dial func(context.Context) (net.Conn, error)) (*Broker, error) {
+	client, err := kgo.NewClient(
+		kgo.ClientID("kcoord-admin"), kgo.SeedBrokers(advertised), kgo.RequestRetries(2), kgo.RetryTimeout(patience),
+		kgo.MetadataMinAge(100*time.Millisecond), // topics are asked for by people, who have just made them
+		kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address == advertised {
+				return dial(ctx)
+			}
+			return (&net.Dialer{Timeout: patience}).DialContext(ctx, network, address)
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("admin: a client of the broker: %w", err)
+	}
+	return &Broker{kadm.NewClient(client), patience}, nil
+}
+
+// Close ends the connections.
+func (b *Broker) Close() { b.client.Close() }
+
+// span is where a partition's log begins and ends.
+type span struct{ start, end int64 }
+
+// spans tells of all partitions of topics. Topics that do not exist are left out.
+func (b *Broker) spans(ctx context.Context, topics []string) (map[string]map[int32]span, error) {
+	if len(topics) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	starts, err := b.client.ListStartOffsets(ctx, topics...)
+	if err = heard(err); err != nil {
+		return nil, err
+	}
+	ends, err := b.client.ListEndOffsets(ctx, topics...)
+	if err = heard(err); err != nil {
+		return nil, err
+	}
+	found := map[string]map[int32]span{}
+	for topic, ps := range ends {
+		for p, end := range ps {
+			start, ok := starts.Lookup(topic, p)
+			if err := errors.Join(end.Err, start.Err); err != nil || !ok {
+				if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InvalidTopicException) || err == nil {
+					continue
+				}
+				return nil, fmt.Errorf("%s-%d: %w", topic, p, err)
+			}
+			if found[topic] == nil {
+				found[topic] = map[int32]span{}
+			}
+			found[topic][p] = span{start.Offset, end.Offset}
+		}
+	}
+	return found, nil
+}
+
+// at is the first offset at or after a time, the end where there is none.
+func (b *Broker) at(ctx context.Context, millis int64, topics []string) (kadm.ListedOffsets, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	found, err := b.client.ListOffsetsAfterMilli(ctx, millis, topics...)
+	return found, heard(err)
+}
+
+// heard says in words that the broker could not be asked. That one partition could not
+// be is said with that partition.
+func heard(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("the broker does not answer")
+	}
+	return fmt.Errorf("the broker cannot be asked: %w", err)
+}

@@ -1,0 +1,158 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kcoord/kcoord/api/admin/adminpb"
+	"github.com/kcoord/kcoord/coordinator/group"
+)
+
+type offsets struct {
+	adminpb.UnimplementedOffsetsServer
+	ask    Coordinator
+	broker *Broker
+}
+
+// ListOffsets tells of a group's committed offsets.
+func (o *offsets) ListOffsets(ctx context.Context, req *adminpb.ListOffsetsRequest) (*adminpb.ListOffsetsResponse, error) {
+	d, err := askOne[group.Observed](ctx, o.ask, group.Observe{Group: req.GetGroup()})
+	if err != nil {
+		return nil, err
+	}
+	resp, err := listOffsets(ctx, o.ask, o.broker, req.GetGroup(), req.GetPartitions())
+	if err == nil && len(resp.Offsets) == 0 && d.ErrorCode != 0 { // one of another protocol has offsets and no description
+		return nil, coded(d.ErrorCode, req.GetGroup())
+	}
+	return resp, err
+}
+
+// listOffsets puts together what is committed and what the broker says of it.
+func listOffsets(ctx context.Context, c Coordinator, b *Broker, id string, of []*adminpb.TopicPartitions) (*adminpb.ListOffsetsResponse, error) {
+	committed, err := fetch(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	resp := &adminpb.ListOffsetsResponse{}
+	var topics []string
+	for _, t := range committed.Topics {
+		for _, p := range t.Partitions {
+			if !selected(of, t.Topic, p.Partition) {
+				continue
+			}
+			if n := len(topics); n == 0 || topics[n-1] != t.Topic {
+				topics = append(topics, t.Topic)
+			}
+			resp.Offsets = append(resp.Offsets, &adminpb.PartitionOffset{
+				Topic: t.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: *p.Metadata,
+			})
+		}
+	}
+	logs, err := b.spans(ctx, topics)
+	if err != nil {
+		resp.EndsUnknown = err.Error()
+	}
+	for _, o := range resp.Offsets {
+		if log, ok := logs[o.Topic][o.Partition]; ok {
+			lag := max(log.end-o.Offset, 0)
+			o.StartOffset, o.EndOffset, o.Lag = &log.start, &log.end, &lag
+		}
+	}
+	return resp, nil
+}
+
+// fetch asks for all of a group's offsets, which come by topic and partition.
+func fetch(ctx context.Context, c Coordinator, id string) (*kmsg.OffsetFetchResponseGroup, error) {
+	req := kmsg.NewOffsetFetchRequestGroup()
+	req.Group = id
+	resp, err := askOne[*kmsg.OffsetFetchResponseGroup](ctx, c, group.Fetch{OffsetFetchRequestGroup: &req})
+	if err != nil {
+		return nil, err
+	}
+	return resp, coded(resp.ErrorCode, id)
+}
+
+// selected says whether a partition is one of those named; none named: all are.
+func selected(of []*adminpb.TopicPartitions, topic string, partition int32) bool {
+	for _, t := range of {
+		if t.GetTopic() == topic && (len(t.GetPartitions()) == 0 || slices.Contains(t.GetPartitions(), partition)) {
+			return true
+		}
+	}
+	return len(of) == 0
+}
+
+// ApplyOffsets hands the plan to the group's shard, which compares and sets in one step.
+func (o *offsets) ApplyOffsets(ctx context.Context, plan *adminpb.OffsetsPlan) (*adminpb.ApplyOffsetsResponse, error) {
+	req := group.SetOffsets{Group: plan.GetGroup()}
+	twice := map[place]bool{}
+	for _, c := range plan.GetChanges() {
+		at := place{c.GetTopic(), c.GetPartition()}
+		switch {
+		case at.topic == "" || at.partition < 0 || c.New != nil && c.GetNew() < 0 || c.Current != nil && c.GetCurrent() < 0:
+			return nil, status.Errorf(codes.InvalidArgument, "%s-%d: a change needs a topic, a partition, and offsets from 0 on", at.topic, at.partition)
+		case twice[at]:
+			return nil, status.Errorf(codes.InvalidArgument, "%s-%d is changed twice", at.topic, at.partition)
+		}
+		twice[at] = true
+		req.Changes = append(req.Changes, group.OffsetChange{
+			Topic: at.topic, Partition: at.partition, Expected: orMinusOne(c.Current), New: orMinusOne(c.New),
+			LeaderEpoch: orMinusOne(c.LeaderEpoch), Metadata: c.GetMetadata(),
+		})
+	}
+	set, err := askOne[group.OffsetsSet](ctx, o.ask, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := refused(plan.GetGroup(), set); err != nil {
+		return nil, err
+	}
+	if len(set.Differing) > 0 {
+		return nil, differing(differences(plan, set.Differing))
+	}
+	return &adminpb.ApplyOffsetsResponse{}, nil
+}
+
+type place struct {
+	topic     string
+	partition int32
+}
+
+func refused(id string, set group.OffsetsSet) error {
+	switch set.Code {
+	case kerr.NonEmptyGroup.Code:
+		return inUse(id, set.State, set.Members)
+	case kerr.GroupIDNotFound.Code:
+		return status.Errorf(codes.FailedPrecondition, "group %q is of a protocol that kcoord does not serve yet: whether it has members is not known", id)
+	}
+	return coded(set.Code, id)
+}
+
+func differences(plan *adminpb.OffsetsPlan, found []group.OffsetChange) *adminpb.OffsetsDiffer {
+	planned := map[place]*int64{}
+	for _, c := range plan.GetChanges() {
+		planned[place{c.GetTopic(), c.GetPartition()}] = c.Current
+	}
+	detail := &adminpb.OffsetsDiffer{Group: plan.GetGroup()}
+	for _, f := range found {
+		d := &adminpb.OffsetDifference{Topic: f.Topic, Partition: f.Partition, Expected: planned[place{f.Topic, f.Partition}]}
+		if f.Expected >= 0 {
+			d.Current = &f.Expected
+		}
+		detail.Differences = append(detail.Differences, d)
+	}
+	return detail
+}
+
+// orMinusOne is what Kafka's messages have for nothing.
+func orMinusOne[T int32 | int64](n *T) T {
+	if n == nil {
+		return -1
+	}
+	return *n
+}

@@ -1,0 +1,213 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kcoord/kcoord/api/admin/adminpb"
+	"github.com/kcoord/kcoord/coordinator/group"
+)
+
+// planning is one plan in the making.
+type planning struct {
+	group     string
+	committed map[place]int64
+	logs      map[string]map[int32]span
+	at        kadm.ListedOffsets // of a timestamp
+	set       map[place]*adminpb.OffsetToSet
+}
+
+// PlanOffsets refuses what apply would: there is no use in planning for a group in use.
+func (o *offsets) PlanOffsets(ctx context.Context, req *adminpb.PlanOffsetsRequest) (*adminpb.OffsetsPlan, error) {
+	d, err := askOne[group.Observed](ctx, o.ask, group.Observe{Group: req.GetGroup()})
+	if err != nil {
+		return nil, err
+	}
+	if len(d.Members) > 0 || d.State != "Empty" && d.ErrorCode == 0 {
+		return nil, inUse(req.GetGroup(), d.State, d.Members)
+	}
+	p, places, err := o.prepare(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	plan := &adminpb.OffsetsPlan{Group: p.group, State: d.State}
+	for _, at := range places {
+		c, err := p.change(req, at)
+		if err != nil {
+			return nil, err
+		}
+		plan.Changes = append(plan.Changes, c)
+	}
+	return plan, nil
+}
+
+// prepare finds out what is to be changed and all that must be known for it.
+func (o *offsets) prepare(ctx context.Context, req *adminpb.PlanOffsetsRequest) (*planning, []place, error) {
+	p := &planning{group: req.GetGroup(), committed: map[place]int64{}}
+	all, err := fetch(ctx, o.ask, p.group)
+	if err != nil {
+		return nil, nil, err
+	}
+	topics := map[string]bool{}
+	for _, t := range all.Topics {
+		for _, c := range t.Partitions {
+			p.committed[place{t.Topic, c.Partition}] = c.Offset
+			topics[t.Topic] = topics[t.Topic] || len(req.GetPartitions()) == 0
+		}
+	}
+	for _, t := range req.GetPartitions() {
+		topics[t.GetTopic()] = true
+	}
+	if set, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Set); is {
+		clear(topics)
+		for _, s := range set.Set.GetOffsets() {
+			topics[s.GetTopic()] = true
+		}
+	}
+	maps.DeleteFunc(topics, func(_ string, wanted bool) bool { return !wanted })
+	names := slices.Sorted(maps.Keys(topics))
+	if _, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete); !deletes && len(names) > 0 {
+		if p.logs, err = o.broker.spans(ctx, names); err != nil {
+			return nil, nil, status.Error(codes.Unavailable, err.Error())
+		}
+	}
+	if t, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Timestamp); is && len(names) > 0 {
+		if p.at, err = o.broker.at(ctx, t.Timestamp, names); err != nil {
+			return nil, nil, status.Error(codes.Unavailable, err.Error())
+		}
+	}
+	places, err := p.places(req)
+	return p, places, err
+}
+
+// places are the partitions to change, by topic and number.
+func (p *planning) places(req *adminpb.PlanOffsetsRequest) ([]place, error) {
+	chosen := map[place]bool{}
+	switch target := req.GetTarget().(type) {
+	case nil:
+		return nil, status.Error(codes.InvalidArgument, "to where? A plan needs a target")
+	case *adminpb.PlanOffsetsRequest_Set:
+		p.set = map[place]*adminpb.OffsetToSet{}
+		for _, s := range target.Set.GetOffsets() {
+			at := place{s.GetTopic(), s.GetPartition()}
+			if chosen[at] || s.GetOffset() < 0 {
+				return nil, status.Errorf(codes.InvalidArgument, "%s-%d: one offset, from 0 on", at.topic, at.partition)
+			}
+			chosen[at], p.set[at] = true, s
+		}
+	case *adminpb.PlanOffsetsRequest_Delete:
+		for at := range p.committed {
+			if selected(req.GetPartitions(), at.topic, at.partition) {
+				chosen[at] = true
+			}
+		}
+		for _, t := range req.GetPartitions() {
+			for _, n := range t.GetPartitions() {
+				if at := (place{t.GetTopic(), n}); !chosen[at] {
+					return nil, status.Errorf(codes.NotFound, "group %q has no offset of %s-%d", p.group, at.topic, at.partition)
+				}
+			}
+		}
+	default:
+		p.choose(req.GetPartitions(), chosen)
+	}
+	if len(chosen) == 0 {
+		return nil, status.Errorf(codes.NotFound, "group %q has no such offsets", p.group)
+	}
+	return slices.SortedFunc(maps.Keys(chosen), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
+	}), nil
+}
+
+// choose takes the partitions that are named, or that have offsets.
+func (p *planning) choose(named []*adminpb.TopicPartitions, chosen map[place]bool) {
+	for _, t := range named {
+		for _, n := range t.GetPartitions() {
+			chosen[place{t.GetTopic(), n}] = true
+		}
+		if len(t.GetPartitions()) > 0 {
+			continue
+		}
+		if p.logs[t.GetTopic()] == nil {
+			chosen[place{t.GetTopic(), 0}] = true // to be told that there is no such topic
+		}
+		for n := range p.logs[t.GetTopic()] {
+			chosen[place{t.GetTopic(), n}] = true
+		}
+	}
+	for at := range p.committed {
+		// What is left of a topic that is gone cannot be reset, and was not named.
+		if _, there := p.logs[at.topic][at.partition]; len(named) == 0 && there {
+			chosen[at] = true
+		}
+	}
+}
+
+// change is what happens to one partition.
+func (p *planning) change(req *adminpb.PlanOffsetsRequest, at place) (*adminpb.OffsetChange, error) {
+	c := &adminpb.OffsetChange{Topic: at.topic, Partition: at.partition}
+	current, has := p.committed[at]
+	if has {
+		c.Current = &current
+	}
+	log, there := p.logs[at.topic][at.partition]
+	_, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete)
+	if !there && !deletes {
+		return nil, status.Errorf(codes.NotFound, "the broker has no partition %s-%d", at.topic, at.partition)
+	}
+	switch target := req.GetTarget().(type) {
+	case *adminpb.PlanOffsetsRequest_Earliest:
+		c.New = &log.start
+	case *adminpb.PlanOffsetsRequest_Latest:
+		c.New = &log.end
+	case *adminpb.PlanOffsetsRequest_Offset:
+		c.New, c.Note = log.nearest(target.Offset)
+	case *adminpb.PlanOffsetsRequest_Timestamp:
+		found, ok := p.at.Lookup(at.topic, at.partition)
+		if !ok || found.Err != nil {
+			return nil, status.Errorf(codes.Unavailable, "%s-%d: %v", at.topic, at.partition, found.Err)
+		}
+		c.New, c.Note = log.nearest(found.Offset)
+	case *adminpb.PlanOffsetsRequest_ShiftBy:
+		if !has {
+			return nil, status.Errorf(codes.FailedPrecondition, "group %q has no offset of %s-%d to shift", p.group, at.topic, at.partition)
+		}
+		c.New, c.Note = log.nearest(shifted(current, target.ShiftBy))
+	case *adminpb.PlanOffsetsRequest_Set:
+		// Taken as it is; the note says where the log does not have it.
+		s := p.set[at]
+		_, c.Note = log.nearest(s.GetOffset())
+		c.New, c.LeaderEpoch, c.Metadata = &s.Offset, s.LeaderEpoch, s.GetMetadata()
+	}
+	return c, nil
+}
+
+// nearest takes an offset to where the log is, as Kafka's tool does.
+func (s span) nearest(want int64) (*int64, string) {
+	switch {
+	case want < s.start:
+		return &s.start, fmt.Sprintf("%d is before the log", want)
+	case want > s.end:
+		return &s.end, fmt.Sprintf("%d is after the log", want)
+	}
+	return &want, ""
+}
+
+// shifted does not overflow.
+func shifted(from, by int64) int64 {
+	to := from + by
+	switch {
+	case by > 0 && to < from:
+		return 1<<63 - 1
+	case to < 0:
+		return 0
+	}
+	return to
+}
