@@ -45,6 +45,7 @@ func TestPlans(t *testing.T) {
 	}
 	for _, tc := range []struct{ target, want string }{
 		{`"earliest":true`, change(`,"new":"2"`, `,"new":"0"`)},
+		{`"shift_by":-13`, change(`,"new":"2","note":"-9 is before the log"`, `,"new":"0","note":"-1 is before the log"`)},
 		{`"latest":true`, change(`,"new":"10"`, `,"new":"10"`)},
 		{`"offset":1`, change(`,"new":"2","note":"1 is before the log"`, `,"new":"1"`)},
 		{`"offset":11`, change(`,"new":"10","note":"11 is after the log"`, `,"new":"10","note":"11 is after the log"`)},
@@ -70,6 +71,7 @@ func TestPlans(t *testing.T) {
 		`"group":"g","latest":true,"partitions":[{"topic":"orders","partitions":[7]}]`:     codes.NotFound,
 		`"group":"g","delete":true,"partitions":[{"topic":"empty","partitions":[0]}]`:      codes.NotFound,
 		`"group":"g","shift_by":1,"partitions":[{"topic":"empty"}]`:                        codes.FailedPrecondition,
+		`"group":"g","timestamp":-1`:                                                       codes.InvalidArgument,
 		`"group":"none","latest":true`:                                                     codes.NotFound,
 		`"group":"g","set":{"offsets":[{"topic":"orders","offset":-1}]}`:                   codes.InvalidArgument,
 		`"group":"g","set":{"offsets":[{"topic":"orders","offset":1},{"topic":"orders"}]}`: codes.InvalidArgument,

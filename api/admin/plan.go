@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -79,6 +80,9 @@ func (o *offsets) prepare(ctx context.Context, req *adminpb.PlanOffsetsRequest) 
 		}
 	}
 	if t, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Timestamp); is && len(names) > 0 {
+		if t.Timestamp < 0 { // to a broker these are names: -1 is the end
+			return nil, nil, status.Error(codes.InvalidArgument, "a time before 1970")
+		}
 		if p.at, err = o.broker.at(ctx, t.Timestamp, names); err != nil {
 			return nil, nil, status.Error(codes.Unavailable, err.Error())
 		}
@@ -202,12 +206,8 @@ func (s span) nearest(want int64) (*int64, string) {
 
 // shifted does not overflow.
 func shifted(from, by int64) int64 {
-	to := from + by
-	switch {
-	case by > 0 && to < from:
-		return 1<<63 - 1
-	case to < 0:
-		return 0
+	if to := from + by; by < 0 || to >= from {
+		return to
 	}
-	return to
+	return math.MaxInt64
 }

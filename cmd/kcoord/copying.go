@@ -84,7 +84,7 @@ func (a *adminFlags) showCopying(all []copying) error {
 		return err
 	}
 	if active {
-		fmt.Println("Groups that are not Empty still move on: copy again once their members have stopped.")
+		fmt.Println("Groups that are not Empty move on: copy again when their members have stopped.")
 	}
 	return nil
 }

@@ -5,13 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/internal/table"
@@ -59,29 +55,24 @@ func (l *listCommand) Run(ctx context.Context, a *adminFlags) error {
 
 // Run shows a line whenever the group changes, until the user or kcoord ends it.
 func (w *watchCommand) Run(ctx context.Context, a *adminFlags) error {
-	err := a.stay(ctx, func(ctx context.Context, api api) error {
+	return a.stay(ctx, func(ctx context.Context, api api) error {
 		stream, err := api.WatchGroup(ctx, &adminpb.WatchGroupRequest{Group: w.Group})
-		if err != nil {
-			return err
-		}
-		for {
-			g, err := stream.Recv()
-			switch {
-			case errors.Is(err, io.EOF), status.Code(err) == codes.Canceled && ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return err
-			case a.Output == "json":
+		for err == nil {
+			var g *adminpb.DescribedGroup
+			if g, err = stream.Recv(); err != nil {
+				break
+			}
+			if a.Output == "json" {
 				err = printJSON(g)
-			default:
+			} else {
 				_, err = fmt.Println(inALine(g))
 			}
-			if err != nil {
-				return err
-			}
 		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the user has seen enough
+		}
+		return err
 	})
-	return err
 }
 
 // inALine is a group's state and who is in it.

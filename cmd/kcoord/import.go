@@ -81,7 +81,9 @@ func (e *offsetsExportCommand) Run(ctx context.Context, a *adminFlags) error {
 			all = append(all, compare(g.GetGroup(), g.GetState(), ours, theirs, e.Overwrite))
 		}
 		return all, nil
-	}, func(ctx context.Context, _ api, b *ownCoordinator, plan *adminpb.OffsetsPlan) error { return b.commit(ctx, plan) })
+	}, func(ctx context.Context, _ api, b *ownCoordinator, plan *adminpb.OffsetsPlan) error {
+		return b.commit(ctx, plan)
+	})
 }
 
 // copying plans, shows, and with --yes copies one group after the other. One that is

@@ -56,11 +56,12 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "stop": stop, "commit": commitOffset, "get": get, "hold": hold, "damage": damage,
+			"topic": makeTopic, "offsets": commitOffsets, "member": joinGroup, "leave": leaveGroup, "broker": startBroker,
 		},
 	})
 }
 
-// running is the kcoord of each script.
+// running is the kcoord of each script, and its consumer.
 var running sync.Map // *testscript.TestScript → *child
 
 type child struct {

@@ -109,7 +109,7 @@ func (r *offsetsResetCommand) target(req *adminpb.PlanOffsetsRequest, now time.T
 	case r.ToOffset != nil:
 		req.Target = &adminpb.PlanOffsetsRequest_Offset{Offset: *r.ToOffset}
 	case r.ByDuration != nil:
-		req.Target = &adminpb.PlanOffsetsRequest_Timestamp{Timestamp: now.Add(-*r.ByDuration).UnixMilli()}
+		req.Target = &adminpb.PlanOffsetsRequest_Timestamp{Timestamp: max(now.Add(-*r.ByDuration).UnixMilli(), 0)}
 	case r.ShiftBy != nil:
 		req.Target = &adminpb.PlanOffsetsRequest_ShiftBy{ShiftBy: *r.ShiftBy}
 	case r.ToDatetime != "":

@@ -35,7 +35,7 @@ type server struct {
 	metrics  *prometheus.Registry
 	upstream *upstream.Broker
 	gateway  *kafka.Gateway // nil: a sidecar
-	failed   chan error // of a listener
+	failed   chan error     // of a listener
 	close    []func(context.Context) error
 }
 
