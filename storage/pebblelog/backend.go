@@ -30,6 +30,7 @@ type Backend struct {
 	tails     atomic.Int64  // bytes of all shards' logs that are not folded
 
 	commitCount atomic.Int64 // synced commits, for the benchmarks
+	counts      counters
 
 	commits, folds, cleanings sync.WaitGroup // one goroutine each
 	notifies                  sync.WaitGroup
@@ -68,6 +69,7 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 		return nil, errors.Join(fmt.Errorf("storage: open the database in %s: %w: %s", dir, err, advice(err)), lock.Close())
 	}
 	b.closing.Store(false)
+	b.counts.init()
 	b.committer.init(b.failedWith)
 	b.notifier.init(b.failedWith)
 	b.folder.init(b.failedWith)

@@ -52,6 +52,7 @@ func (b *Backend) cleanLoop() {
 // It goes up the log in several pebble batches, each complete in itself. As it
 // goes up, a tombstone is never gone while what it buried is still there.
 func (s *shard) clean(now time.Time) error {
+	began := time.Now()
 	s.cleaning.Lock()
 	defer s.cleaning.Unlock()
 	s.folding.Lock()
@@ -70,6 +71,7 @@ func (s *shard) clean(now time.Time) error {
 	}
 	s.folding.Lock()
 	s.meta.written, s.meta.live = 0, c.kept
+	s.b.counts.cleans.done(c.kept, began)
 	s.folding.Unlock()
 	return nil
 }

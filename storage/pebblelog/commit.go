@@ -3,6 +3,7 @@ package pebblelog
 import (
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -18,6 +19,7 @@ type set struct {
 	full  []*recordlog.Builder
 	end   storage.Offset
 	size  int64
+	began time.Time // its first record was appended
 }
 
 // note is an end that a Log has yet to be told.
@@ -53,13 +55,18 @@ func (b *Backend) commitLoop() {
 		for i := range sets {
 			sets[i].put(batch)
 		}
+		size, began := batch.Len(), time.Now()
 		if err := b.write(batch, true); err != nil {
 			b.fail(fmt.Errorf("commit: %w", err))
 			return
 		}
+		now := time.Now()
+		b.counts.flush.observe(now.Sub(began).Seconds())
+		b.counts.batch.observe(float64(size))
 		batch.Reset()
 		b.commitCount.Add(1)
 		for i := range sets {
+			b.counts.append.observe(now.Sub(sets[i].began).Seconds())
 			b.committed(&sets[i])
 			sets[i] = set{}
 		}
@@ -77,7 +84,7 @@ const maxTails = 4
 func (s *shard) takeSet() set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := set{shard: s, log: s.setLog, batch: s.set, full: s.full, end: s.end}
+	t := set{shard: s, log: s.setLog, batch: s.set, full: s.full, end: s.end, began: s.setBegan}
 	s.set, s.spare, s.full = s.spare, nil, nil
 	s.set.Reset(int64(s.end))
 	s.dirty = false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -73,10 +74,12 @@ func (s *shard) fold() error {
 	defer s.folding.Unlock()
 	to := storage.Offset(s.durable.Load())
 	for s.meta.folded < to {
+		began := time.Now()
 		size, err := s.foldSome(to)
 		if err != nil {
 			return fmt.Errorf("shard %d: %w", s.id, err)
 		}
+		s.b.counts.folds.done(size, began)
 		s.tail.Add(-size)
 		s.b.tails.Add(-size)
 		s.untouch(s.meta.folded)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -38,6 +39,7 @@ type shard struct {
 	set       *recordlog.Builder
 	full      []*recordlog.Builder // batches of the set that reached maxSet, before set
 	setLog    *Log                 // who appended the set
+	setBegan  time.Time            // when its first record was appended
 	spare     *recordlog.Builder   // the committer's last, for the next set
 	dirty     bool                 // in the committer's queue
 	// touched has the last offset of each entity in the tail, so that Load knows
@@ -221,7 +223,7 @@ func (l *Log) Append(recs []storage.Record) error {
 	}
 	s.setLog = l
 	if !s.dirty {
-		s.dirty = true
+		s.dirty, s.setBegan = true, time.Now()
 		s.b.committer.add(s)
 	}
 	return nil
