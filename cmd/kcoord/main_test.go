@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"kcoord": mai
 //	stop               sends it SIGTERM, and waits; its log is then the file "log"
 //	commit GROUP TOPIC commits an offset for partition 0 of a new topic
 //	get URL            prints what a GET answers
+//	ready              asks /readyz until it is
 //	hold FOLDER        opens the log in a data folder
 //	damage FOLDER ID   puts a record that cannot be read into a group
 func TestScripts(t *testing.T) {
@@ -55,7 +57,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "stop": stop, "commit": commitOffset, "get": get, "hold": hold, "damage": damage,
+			"start": start, "stop": stop, "commit": commitOffset, "get": get, "ready": ready, "hold": hold, "damage": damage,
 			"topic": makeTopic, "offsets": commitOffsets, "member": joinGroup, "leave": leaveGroup, "broker": startBroker,
 		},
 	})
@@ -145,6 +147,21 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if neg != (resp.StatusCode != http.StatusOK) {
 		ts.Fatalf("%s answers %s", args[0], resp.Status)
+	}
+}
+
+func ready(ts *testscript.TestScript, _ bool, _ []string) {
+	for end := time.Now().Add(20 * time.Second); ; {
+		resp, err := http.Get("http://" + ts.Getenv("HTTP") + "/readyz")
+		ts.Check(err)
+		body, err := io.ReadAll(resp.Body)
+		ts.Check(errors.Join(err, resp.Body.Close()))
+		if resp.StatusCode == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("not ready: %s", body)
+		}
 	}
 }
 

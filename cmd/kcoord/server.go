@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,10 +34,13 @@ type server struct {
 	config   config.Config
 	log      zerolog.Logger
 	metrics  *prometheus.Registry
+	node     *coordinator.Node
 	upstream *upstream.Broker
 	gateway  *kafka.Gateway // nil: a sidecar
 	failed   chan error     // of a listener
-	close    []func(context.Context) error
+	// listening: from when the Kafka listener is up until the drain begins.
+	listening atomic.Bool
+	close     []func(context.Context) error
 }
 
 // planeStarter starts a data plane in process.
@@ -148,9 +152,8 @@ func (s *server) openNode() (*coordinator.Node, error) {
 		return nil, err
 	}
 	s.later(func(context.Context) error { node.Close(); return nil })
-	s.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kcoord_quarantined_groups", Help: "Groups with records that cannot be read, as far as they were touched since the start.",
-	}, func() float64 { return float64(node.QuarantinedGroups()) }))
+	s.metrics.MustRegister(&coordinatorMetrics{node.Stats, backend.Stats, node.QuarantinedGroups})
+	s.node = node
 	return node, nil
 }
 
@@ -191,6 +194,7 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 		return nil
 	})
 	s.run("kafka", func() error { return k.Serve(p.kafka) })
+	s.listening.Store(true)
 	return nil
 }
 
@@ -257,18 +261,9 @@ func (s *server) awaitUpstream(ctx context.Context) {
 	}
 }
 
-// ready says what clients would have to wait for.
-func (s *server) ready() error {
-	select {
-	case <-s.upstream.Ready():
-		return nil
-	default:
-		return errors.New("the broker has not answered yet")
-	}
-}
-
 // drain closes everything, within the bound that is set.
 func (s *server) drain() error {
+	s.listening.Store(false)
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
 	defer cancel()
 	var errs []error

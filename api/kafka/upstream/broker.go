@@ -114,6 +114,13 @@ func (b *Broker) Close() {
 // Ready is closed when the broker has answered for the first time.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
+// Reachable says whether the broker answered when it was last looked at.
+func (b *Broker) Reachable() bool {
+	b.topics.mu.RLock()
+	defer b.topics.mu.RUnlock()
+	return !b.topics.down
+}
+
 // Dial opens a connection to pass requests on.
 func (b *Broker) Dial(ctx context.Context) (net.Conn, error) {
 	if b.gateway() {

@@ -33,7 +33,7 @@ type Topics struct {
 	// How often Changed was called, and how often before the latest look began.
 	changes, seenChanges uint64
 
-	// Of Broker.run alone.
+	// Of Broker.run alone; down is of mu, too.
 	cluster string
 	seen    time.Time
 	down    bool

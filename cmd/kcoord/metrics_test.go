@@ -1,0 +1,132 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kcoord/kcoord/api/kafka"
+	"github.com/kcoord/kcoord/coordinator"
+	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/storage/pebblelog"
+)
+
+var described = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", unit: "[^"]*", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+
+// served are all metrics of kcoord's own, as `name|labels|help`.
+func served(t *testing.T) []string {
+	t.Helper()
+	all := &recording{}
+	k := kafka.New(kafka.Options{Metrics: all})
+	t.Cleanup(func() { _ = k.Shutdown(t.Context()) })
+	all.MustRegister(&coordinatorMetrics{
+		func() coordinator.Stats { return coordinator.Stats{} }, func() pebblelog.Stats { return pebblelog.Stats{} }, func() int { return 0 },
+	})
+	var lines []string
+	for _, c := range all.collectors {
+		ch := make(chan *prometheus.Desc, 100)
+		c.Describe(ch)
+		close(ch)
+		for d := range ch {
+			m := described.FindStringSubmatch(d.String())
+			if m == nil {
+				t.Fatalf("%s is not what it was", d)
+			}
+			lines = append(lines, m[1]+"|"+m[3]+"|"+m[2])
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// recording is a registry that remembers what was registered.
+type recording struct {
+	prometheus.Registry
+	collectors []prometheus.Collector
+}
+
+func (r *recording) Register(c prometheus.Collector) error {
+	r.collectors = append(r.collectors, c)
+	return nil
+}
+
+func (r *recording) MustRegister(cs ...prometheus.Collector) {
+	r.collectors = append(r.collectors, cs...)
+}
+
+// TestMetricsAreDocumented holds docs/metrics.md to what is served; -update writes the
+// rows anew and keeps what they say of Kafka's.
+func TestMetricsAreDocumented(t *testing.T) {
+	file := filepath.Join("..", "..", "docs", "metrics.md")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, kafkas := "", map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		cells := strings.Split(line, "|")
+		if !strings.HasPrefix(line, "| `") {
+			head += line
+			continue
+		}
+		kafkas[strings.Trim(cells[1], " `")] = strings.TrimSpace(cells[3])
+	}
+	want := head
+	for _, line := range served(t) {
+		cells := strings.Split(line, "|")
+		labels := ""
+		for l := range strings.SplitSeq(cells[1], ",") {
+			if l != "" {
+				labels += fmt.Sprintf(" `%s`", l)
+			}
+		}
+		want += fmt.Sprintf("| `%s` |%s | %s | %s |\n", cells[0], labels, kafkas[cells[0]], cells[2])
+	}
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(raw) != want {
+		t.Errorf("docs/metrics.md is out of date (go test ./cmd/kcoord -run Metrics -update); want\n%s", want)
+	}
+}
+
+// TestMetricsAreCollected: what is described is what comes, and Prometheus takes it.
+func TestMetricsAreCollected(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(&coordinatorMetrics{
+		func() coordinator.Stats {
+			return coordinator.Stats{Groups: map[group.Kind]int{{Protocol: "classic", State: "Empty"}: 2}}
+		},
+		func() pebblelog.Stats {
+			return pebblelog.Stats{Flush: pebblelog.Histogram{Bounds: []float64{1, 2}, Counts: []uint64{1, 2, 3}, Sum: 9}}
+		},
+		func() int { return 1 },
+	})
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range families {
+		got[f.GetName()] = f.String()
+	}
+	if len(got) != 21 {
+		t.Errorf("%d families", len(got))
+	}
+	flush := got["kafka_coordinator_group_batch_flush_time_seconds"]
+	for _, want := range []string{"sample_count:6", "cumulative_count:1", "cumulative_count:3"} {
+		if !strings.Contains(flush, want) {
+			t.Errorf("%s is not in %s", want, flush)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ready says what clients would have to wait for, nil: nothing. A load balancer
+// asks it, so it says nothing is ready from when the drain has begun.
+func (s *server) ready() error {
+	if !s.listening.Load() {
+		return errors.New("the listener is not up")
+	}
+	select {
+	case <-s.upstream.Ready():
+	default:
+		return errors.New("the broker has not answered yet")
+	}
+	if !s.upstream.Reachable() {
+		return errors.New("the broker does not answer")
+	}
+	if opened, all := s.node.Opened(); opened < all {
+		return fmt.Errorf("%d of %d shards have been opened", opened, all)
+	}
+	return nil
+}
