@@ -47,19 +47,29 @@ type Kind struct{ Protocol, State string }
 // Census adds the groups of the shard, in memory or not. It looks at each, so it
 // is for now and then.
 func (m *Machine) Census(c Census) {
+	const unknown = len(stateNames)
+	var n [len(kindNames)][len(stateNames) + 1]int
 	for _, e := range m.dir {
-		k := Kind{kindNames[e.kind], stateEmpty.String()}
 		switch {
-		case e.quarantined:
-			k.State = stateUnknown
+		case e.quarantined, e.live == nil && e.stored && e.kind != kindClassic: // its members are not known
+			n[e.kind][unknown]++
 		case e.live != nil:
-			k.State = e.live.state.String()
-		case !e.stored:
-			continue
-		case e.kind != kindClassic:
-			k.State = stateUnknown // its members are not known
+			n[e.kind][e.live.state]++
+		case e.stored:
+			n[e.kind][stateEmpty]++
 		}
-		c[k]++
+	}
+	for k, states := range n {
+		for s, count := range states {
+			if count == 0 {
+				continue
+			}
+			name := stateUnknown
+			if s < unknown {
+				name = stateNames[s]
+			}
+			c[Kind{kindNames[k], name}] += count
+		}
 	}
 }
 
