@@ -18,12 +18,13 @@ type commit struct {
 	failed []failure                                // what the coordinator is not asked for
 }
 
-// failure is a partition that is answered here.
+// failure is a partition that is answered here; empty: a topic without any.
 type failure struct {
 	topic     string
 	id        [16]byte
 	partition int32
 	code      int16
+	empty     bool
 }
 
 // Memory of requests with more partitions than this is let go.
@@ -234,11 +235,14 @@ func (k *call) checkPartitions(t *kmsg.OffsetCommitRequestTopic, known *upstream
 			fails = codeUnknownTopicID
 		}
 	}
+	if len(t.Partitions) == 0 { // Kafka names a topic that it does not know all the same
+		k.commit.failed = append(k.commit.failed, failure{topic: t.Topic, id: t.TopicID, empty: true})
+	}
 	return slices.DeleteFunc(t.Partitions, func(p kmsg.OffsetCommitRequestTopicPartition) bool {
 		if known != nil && known.Has(p.Partition) {
 			return false
 		}
-		k.commit.failed = append(k.commit.failed, failure{t.Topic, t.TopicID, p.Partition, fails})
+		k.commit.failed = append(k.commit.failed, failure{topic: t.Topic, id: t.TopicID, partition: p.Partition, code: fails})
 		return true
 	})
 }
@@ -299,17 +303,18 @@ func (k *call) commitID(i int, name string) [16]byte {
 
 func (k *call) addFailure(out *kmsg.OffsetCommitResponse, f *failure) {
 	k.failed(f.code)
-	p := kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code}
+	var parts []kmsg.OffsetCommitResponseTopicPartition
+	if !f.empty {
+		parts = append(parts, kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
+	}
 	for i := range out.Topics {
 		t := &out.Topics[i]
 		if k.version < 10 && t.Topic == f.topic || k.version >= 10 && t.TopicID == f.id {
-			t.Partitions = append(t.Partitions, p)
+			t.Partitions = append(t.Partitions, parts...)
 			return
 		}
 	}
-	out.Topics = append(out.Topics, kmsg.OffsetCommitResponseTopic{
-		Topic: f.topic, TopicID: f.id, Partitions: []kmsg.OffsetCommitResponseTopicPartition{p},
-	})
+	out.Topics = append(out.Topics, kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id, Partitions: parts})
 }
 
 // nilBefore reads a nullable string where the version has it.

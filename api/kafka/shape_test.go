@@ -205,6 +205,12 @@ func TestCommitByVersion(t *testing.T) {
 		if got = do[*kmsg.OffsetCommitResponse](c, v, commitOf()); len(got.Topics) != 0 || s.coord.count() != before {
 			t.Errorf("v%d: %s to nothing at all", v, shownCommit(got))
 		}
+		// Without partitions an unknown topic is named, and one that is known is not.
+		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id), topicOf("none", [16]byte{1})))
+		want = map[bool]string{true: "01; ", false: "none; "}[v >= 10]
+		if shownCommit(got) != want || s.coord.count() != before {
+			t.Errorf("v%d: %s, not %s", v, shownCommit(got), want)
+		}
 		// Some is left.
 		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id, 7, 1), topicOf("none", [16]byte{1}, 0)))
 		want = "t 1:0 7:3; none 0:3; "

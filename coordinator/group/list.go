@@ -25,17 +25,20 @@ func (m *Machine) list(r List) []kmsg.ListGroupsResponseGroup {
 		case !e.stored:
 			continue
 		}
-		if passes(r.States, l.GroupState) && passes(r.Types, l.GroupType) {
+		if passes(r.States, l.GroupState, strings.TrimSpace) && passes(r.Types, l.GroupType, asItIs) {
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
+// asItIs: Kafka trims the names of states, and not those of types.
+func asItIs(name string) string { return name }
+
 // passes says whether one of a filter's names is this, in whatever case.
-func passes(filter []string, name string) bool {
+func passes(filter []string, name string, trim func(string) string) bool {
 	for _, f := range filter {
-		if strings.EqualFold(strings.TrimSpace(f), name) {
+		if strings.EqualFold(trim(f), name) {
 			return true
 		}
 	}
