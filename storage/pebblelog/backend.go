@@ -59,14 +59,14 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 		}
 	}
 	opts.setDefaults()
-	lock, err := claim(opts.FS, dir)
+	lock, fresh, err := claim(opts.FS, dir)
 	if err != nil {
 		return nil, err
 	}
 	b := &Backend{dir: dir, index: index, opts: opts, lock: lock, shards: map[storage.ShardID]*shard{}}
 	b.closing.Store(true) // Open's errors are returned too
-	if b.db, err = pebble.Open(opts.FS.PathJoin(dir, dbFolder), b.pebbleOptions()); err != nil {
-		return nil, errors.Join(fmt.Errorf("storage: open the database in %s: %w: %s", dir, err, advice(err)), lock.Close())
+	if err := b.openDB(fresh); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	b.closing.Store(false)
 	b.counts.init()
@@ -79,6 +79,26 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 	b.folds.Go(b.foldLoop)
 	b.cleanings.Go(b.cleanLoop)
 	return b, nil
+}
+
+// openDB opens pebble's database. Only a fresh folder may be without one: else it
+// would seem that nothing had ever been stored.
+func (b *Backend) openDB(fresh bool) (err error) {
+	o := b.pebbleOptions()
+	o.ErrorIfNotExists = !fresh
+	path := b.opts.FS.PathJoin(b.dir, dbFolder)
+	if b.db, err = pebble.Open(path, o); errors.Is(err, pebble.ErrDBDoesNotExist) {
+		return fmt.Errorf("%w: %s is gone: restore it from a backup, or start with an empty folder", storage.ErrCorrupt, path)
+	} else if err != nil {
+		return fmt.Errorf("storage: open the database in %s: %w: %s", b.dir, err, advice(err))
+	}
+	if !fresh {
+		return nil
+	}
+	if err := endFormat(b.opts.FS, b.dir); err != nil {
+		return errors.Join(err, b.db.Close())
+	}
+	return nil
 }
 
 func (b *Backend) pebbleOptions() *pebble.Options {

@@ -2,6 +2,7 @@ package pebblelog
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -120,6 +121,31 @@ func TestCorruptBatch(t *testing.T) {
 	}
 	if err := b.Close(); !errors.Is(err, storage.ErrCorrupt) {
 		t.Errorf("close: %v", err)
+	}
+}
+
+// TestHole takes a batch out of the tail, as the loss of one of pebble's files does, which
+// pebble does not notice.
+func TestHole(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	b := mustOpen(t, "data", never(fs))
+	log, d := openShard(t, b, 4)
+	for i := range storage.Offset(3) {
+		if err := log.Append([]storage.Record{body("e", "k", "v")}); err != nil {
+			t.Fatal(err)
+		}
+		d.Wait(t, i+1)
+	}
+	if err := b.db.Delete(logKey(nil, 4, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	b.Close()
+	again := mustOpen(t, "data", never(after))
+	defer again.Close()
+	_, err := again.Open(4, func(storage.Offset, error) {})
+	if !errors.Is(err, storage.ErrCorrupt) || !strings.Contains(err.Error(), "shard 4") || !strings.Contains(err.Error(), "at offset 2 after 1") {
+		t.Errorf("opened with a hole: %v", err)
 	}
 }
 

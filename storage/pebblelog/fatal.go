@@ -24,7 +24,10 @@ const exitStatus = 70 // EX_SOFTWARE of sysexits.h
 // cause counts, since the later ones follow from it.
 func (b *Backend) fail(cause error) {
 	b.failOnce.Do(func() {
-		err := fmt.Errorf("storage: %s: %w: %s; nothing that was acknowledged is lost", b.dir, cause, advice(cause))
+		err := fmt.Errorf("storage: %s: %w: %s", b.dir, cause, advice(cause))
+		if !corrupt(cause) {
+			err = fmt.Errorf("%w; nothing that was acknowledged is lost", err)
+		}
 		b.failure.Store(&err)
 		b.opts.Fatal(err)
 		// Fatal returned, which the default never does. Wake who waits.
@@ -59,11 +62,15 @@ func advice(cause error) string {
 		return "free some space there and start kcoord again"
 	case errors.Is(cause, syscall.EROFS), errors.Is(cause, syscall.EACCES), errors.Is(cause, syscall.EPERM):
 		return "kcoord may not write there: check the mount and the owner, then start kcoord again"
-	case errors.Is(cause, storage.ErrCorrupt), pebble.IsCorruptionError(cause):
+	case corrupt(cause):
 		return "stored bytes are not what was written: check the disk, restore the folder from a backup or start with an empty one"
 	default:
 		return "check the disk, then start kcoord again"
 	}
+}
+
+func corrupt(cause error) bool {
+	return errors.Is(cause, storage.ErrCorrupt) || pebble.IsCorruptionError(cause)
 }
 
 // held says whether a lock was refused because somebody has it.

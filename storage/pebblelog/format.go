@@ -15,7 +15,8 @@ import (
 )
 
 // A data folder holds FORMAT, which says how to read the rest, LOCK, which its
-// process holds, and the folder db, which is pebble's.
+// process holds, and the folder db, which is pebble's. FORMAT gets its name when db
+// has been made: where it is, db must be, or what was stored is gone.
 const (
 	formatFile = "FORMAT"
 	formatTemp = "FORMAT.new"
@@ -27,27 +28,28 @@ const (
 )
 
 // claim makes sure that the folder is ours, in a format that we know, and that
-// no other process has it. It writes nothing into a folder that is not ours.
-func claim(fs vfs.FS, dir string) (lock io.Closer, err error) {
+// no other process has it. It writes nothing into a folder that is not ours. A
+// fresh one has no db yet, or one of a first start that was cut off.
+func claim(fs vfs.FS, dir string) (lock io.Closer, fresh bool, err error) {
 	if err := checkFormat(fs, dir); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := makeFolder(fs, dir); err != nil {
-		return nil, fmt.Errorf("storage: make the folder %s: %w", dir, err)
+		return nil, false, fmt.Errorf("storage: make the folder %s: %w", dir, err)
 	}
 	lock, err = fs.Lock(fs.PathJoin(dir, lockFile))
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, false, lockError(dir, err)
 	}
 	// What it was before the lock may have been another process's work in progress.
 	err = checkFormat(fs, dir)
 	if err == nil {
-		err = writeFormat(fs, dir)
+		fresh, err = beginFormat(fs, dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, false, errors.Join(err, lock.Close())
 	}
-	return lock, nil
+	return lock, fresh, nil
 }
 
 // lockError tells a held lock from one that could not be tried. Both the
@@ -94,9 +96,11 @@ func checkFormat(fs vfs.FS, dir string) error {
 		return fmt.Errorf("storage: list the folder %s: %w", dir, err)
 	}
 	if !slices.Contains(names, formatFile) {
+		begun := slices.Contains(names, formatTemp)
 		for _, name := range names {
-			switch name {
-			case lockFile, formatTemp, "lost+found": // a first start that ended early; a volume's own
+			switch {
+			case name == lockFile, name == formatTemp, name == dbFolder && begun: // a first start that ended early
+			case name == "lost+found": // a volume's own
 			default:
 				return fmt.Errorf("%w: %s has no file %s, but holds %q: give kcoord a folder of its own", storage.ErrFormat, dir, formatFile, name)
 			}
@@ -128,21 +132,31 @@ func readFormat(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// writeFormat writes the file, whole or not at all, before anything else is stored.
-func writeFormat(fs vfs.FS, dir string) error {
-	path := fs.PathJoin(dir, formatFile)
-	if _, err := fs.Stat(path); err == nil {
-		return nil
+// beginFormat writes the file, under the name that says that db is not made yet,
+// before anything else is stored.
+func beginFormat(fs vfs.FS, dir string) (fresh bool, err error) {
+	if _, err := fs.Stat(fs.PathJoin(dir, formatFile)); err == nil {
+		return false, nil
 	}
 	temp := fs.PathJoin(dir, formatTemp)
 	f, err := fs.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return fmt.Errorf("storage: write %s: %w", temp, err)
+		return false, fmt.Errorf("storage: write %s: %w", temp, err)
 	}
 	_, err = fmt.Fprintf(f, "%s%d\nThis folder belongs to kcoord. Leave it to kcoord: what it holds cannot be written again.\n", formatPrefix, formatVersion)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = fs.Rename(temp, path)
+		err = syncFolder(fs, dir)
 	}
+	if err != nil {
+		return false, fmt.Errorf("storage: write %s: %w", temp, err)
+	}
+	return true, nil
+}
+
+// endFormat gives the file its name, when db has been made.
+func endFormat(fs vfs.FS, dir string) error {
+	path := fs.PathJoin(dir, formatFile)
+	err := fs.Rename(fs.PathJoin(dir, formatTemp), path)
 	if err == nil {
 		err = syncFolder(fs, dir)
 	}

@@ -77,6 +77,37 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// TestGone takes away the database of a folder that was used: that is not a folder that
+// nothing was ever stored in. Until a first start has made it, it is.
+func TestGone(t *testing.T) {
+	for _, empty := range []bool{false, true} {
+		dir := t.TempDir()
+		opts := small(nil)
+		opts.FS = nil
+		if err := mustOpen(t, dir, opts).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "db")); err != nil {
+			t.Fatal(err)
+		}
+		if empty {
+			if err := os.Mkdir(filepath.Join(dir, "db"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Open(dir, logtest.Index, opts)
+		if !errors.Is(err, storage.ErrCorrupt) || !strings.Contains(err.Error(), "db is gone") {
+			t.Fatalf("without db: %v", err)
+		}
+		if err := os.Rename(filepath.Join(dir, "FORMAT"), filepath.Join(dir, "FORMAT.new")); err != nil {
+			t.Fatal(err)
+		}
+		if err := mustOpen(t, dir, opts).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestFormatIsDurable crashes right after the first opening.
 func TestFormatIsDurable(t *testing.T) {
 	fs := vfs.NewCrashableMem()

@@ -124,7 +124,8 @@ func (s *shard) loadMeta() error {
 }
 
 // findEnd reads the log's end, and its bytes after the fold. Cleaning may have
-// removed the last batch, but never beyond the fold.
+// removed the last batch, but never beyond the fold: there the log has no holes, unless
+// one of pebble's files is gone, which pebble itself would not notice.
 func (s *shard) findEnd() (end storage.Offset, tail int64, err error) {
 	iter, err := s.logIter(s.meta.folded)
 	if err != nil {
@@ -133,6 +134,9 @@ func (s *shard) findEnd() (end storage.Offset, tail int64, err error) {
 	end = s.meta.folded
 	for ok := iter.First(); ok; ok = iter.Next() {
 		batch, err := parseBatch(iter)
+		if err == nil && storage.Offset(batch.BaseOffset) != end {
+			err = fmt.Errorf("%w: the log goes on at offset %d after %d: what was between them is gone", storage.ErrCorrupt, batch.BaseOffset, end)
+		}
 		if err != nil {
 			return 0, 0, errors.Join(err, iter.Close())
 		}
