@@ -51,6 +51,9 @@ func (k *call) takeOutUnknown(req *kmsg.OffsetDeleteRequest) (failed []failure) 
 	}
 	topics := req.Topics[:0]
 	for _, t := range req.Topics {
+		if len(t.Partitions) == 0 && asked(view, t.Topic, err) == nil {
+			failed = append(failed, failure{topic: t.Topic, empty: true})
+		}
 		parts := t.Partitions[:0]
 		for _, p := range t.Partitions {
 			if has(t.Topic, p.Partition) {
@@ -70,13 +73,16 @@ func (k *call) takeOutUnknown(req *kmsg.OffsetDeleteRequest) (failed []failure) 
 func addDeleteFailures(out *kmsg.OffsetDeleteResponse, failed []failure) {
 next:
 	for _, f := range failed {
-		p := kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code}
+		var parts []kmsg.OffsetDeleteResponseTopicPartition
+		if !f.empty {
+			parts = append(parts, kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
+		}
 		for i := range out.Topics {
 			if out.Topics[i].Topic == f.topic {
-				out.Topics[i].Partitions = append(out.Topics[i].Partitions, p)
+				out.Topics[i].Partitions = append(out.Topics[i].Partitions, parts...)
 				continue next
 			}
 		}
-		out.Topics = append(out.Topics, kmsg.OffsetDeleteResponseTopic{Topic: f.topic, Partitions: []kmsg.OffsetDeleteResponseTopicPartition{p}})
+		out.Topics = append(out.Topics, kmsg.OffsetDeleteResponseTopic{Topic: f.topic, Partitions: parts})
 	}
 }

@@ -482,10 +482,14 @@ func TestOffsetDelete(t *testing.T) {
 	for _, topic := range []string{"none", "t"} {
 		req.Topics = append(req.Topics, kmsg.OffsetDeleteRequestTopic{Topic: topic, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 0}, {Partition: 9}}})
 	}
+	for _, topic := range []string{"nor this", "t"} { // without partitions one that is unknown is named
+		req.Topics = append(req.Topics, kmsg.OffsetDeleteRequestTopic{Topic: topic})
+	}
 	got := do[*kmsg.OffsetDeleteResponse](s.client(), 0, req)
 	want := &kmsg.OffsetDeleteResponse{Topics: []kmsg.OffsetDeleteResponseTopic{
 		{Topic: "t", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0}, {Partition: 9, ErrorCode: 3}}},
 		{Topic: "none", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0, ErrorCode: 3}, {Partition: 9, ErrorCode: 3}}},
+		{Topic: "nor this"},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
