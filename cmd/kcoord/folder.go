@@ -13,22 +13,33 @@ import (
 // its id's hash modulo that number: with another one it would seem to be gone.
 const shardsFile = "offsets.topic.num.partitions"
 
+// logFolder is where the coordinator's log is in a data folder. It is made before
+// shardsFile: a folder that has the file and not the log has lost it.
+const logFolder = "coordinator"
+
 // claimShards makes the folder what it is asked to be, or refuses.
 func claimShards(folder string, shards int) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return opening(fmt.Errorf("the data folder: %w", err))
-	}
 	file := filepath.Join(folder, shardsFile)
 	said, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Join(folder, logFolder), 0o755); err != nil {
+			return opening(fmt.Errorf("the data folder: %w", err))
+		}
 		return writeDurably(file, strconv.Itoa(shards)+"\n")
 	}
 	if err != nil {
 		return opening(fmt.Errorf("the data folder: %w", err))
 	}
-	if n, err := strconv.Atoi(strings.TrimSpace(string(said))); err != nil || n != shards {
-		return mistake{fmt.Errorf("the data folder %s was made with %s=%s, now it is %d: its groups would not be found. Set it back, or use another folder",
-			folder, shardsFile, strings.TrimSpace(string(said)), shards)}
+	n, err := strconv.Atoi(strings.TrimSpace(string(said)))
+	switch {
+	case err != nil:
+		return mistake{fmt.Errorf("%s says %q, which is no number of partitions: restore the file, or use another folder", file, said)}
+	case n != shards:
+		return mistake{fmt.Errorf("the data folder %s was made with %s=%d, now it is %d: its groups would not be found. Set it back, or use another folder",
+			folder, shardsFile, n, shards)}
+	}
+	if _, err := os.Stat(filepath.Join(folder, logFolder)); errors.Is(err, os.ErrNotExist) {
+		return mistake{fmt.Errorf("the data folder %s has been used, and its folder %q is gone: restore it from a backup, or use another folder", folder, logFolder)}
 	}
 	return nil
 }

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestClaimShards goes through what a data folder may have become.
+func TestClaimShards(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(folder string) error
+		want  string // "": it is fine
+	}{
+		"untouched":               {func(string) error { return nil }, ""},
+		"another number":          {func(f string) error { return os.WriteFile(filepath.Join(f, shardsFile), []byte("7\n"), 0o600) }, "=7, now it is 50"},
+		"an empty file":           {func(f string) error { return os.WriteFile(filepath.Join(f, shardsFile), nil, 0o600) }, `says "", which is no number`},
+		"the log is gone":         {func(f string) error { return os.Remove(filepath.Join(f, logFolder)) }, `folder "coordinator" is gone`},
+		"all is gone":             {os.RemoveAll, ""},
+		"cut off before the file": {func(f string) error { return os.Remove(filepath.Join(f, shardsFile)) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "data")
+			if err := claimShards(folder, 50); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.spoil(folder); err != nil {
+				t.Fatal(err)
+			}
+			err := claimShards(folder, 50)
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%v does not say %q", err, tc.want)
+			}
+		})
+	}
+}
