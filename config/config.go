@@ -46,6 +46,8 @@ type Config struct {
 	Ignored []string
 	// NotActedOn are the keys that were set, checked, and do nothing yet.
 	NotActedOn []string
+
+	said map[string]Setting // by key, those that count
 }
 
 // Setting is one key's value and where it was said.
@@ -69,12 +71,6 @@ func Load(from Sources) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	c := Config{}
-	for i := range table {
-		if err := table[i].apply(&c, table[i].Default); err != nil {
-			panic(fmt.Sprintf("config: the default of %s: %v", table[i].Name, err))
-		}
-	}
 	said := map[string]Setting{}
 	ignored := map[string]bool{}
 	for _, s := range settings {
@@ -86,15 +82,14 @@ func Load(from Sources) (Config, error) {
 		if !ok {
 			return Config{}, unknown(s)
 		}
-		if err := k.apply(&c, s.Value); err != nil {
+		// Also one that is overruled must be right.
+		if err := k.apply(&Config{}, s.Value); err != nil {
 			return Config{}, fmt.Errorf("config: %s = %q %s: %w", s.Key, s.Value, s.From, err)
 		}
 		said[s.Key] = s
 	}
-	if err := inOrder(said); err != nil {
-		return Config{}, err
-	}
-	if err := c.gatewayAgrees(); err != nil {
+	c, err := typed(said)
+	if err != nil {
 		return Config{}, err
 	}
 	c.Ignored = slices.Sorted(maps.Keys(ignored))
@@ -105,6 +100,22 @@ func Load(from Sources) (Config, error) {
 	}
 	slices.Sort(c.NotActedOn)
 	return c, nil
+}
+
+// typed makes a Config of what was said, and the defaults of the rest.
+func typed(said map[string]Setting) (Config, error) {
+	c := Config{said: said}
+	for i := range table {
+		k := &table[i]
+		s := effective(said, k.Name)
+		if err := k.apply(&c, s.Value); err != nil {
+			return Config{}, fmt.Errorf("config: %s = %q %s: %w", s.Key, s.Value, s.From, err)
+		}
+	}
+	if err := inOrder(said); err != nil {
+		return Config{}, err
+	}
+	return c, c.gatewayAgrees()
 }
 
 // settings are those of all sources, the ones that win last.

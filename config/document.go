@@ -24,7 +24,11 @@ func Document(w io.Writer) error {
 	d.line("5. else the default holds.")
 	d.line("")
 	d.line("A key that is unknown, or a value that is not allowed, keeps kcoord from starting. Keys marked ° are accepted and")
-	d.line("checked, and **not yet acted on**: what they are about is still to come.")
+	d.line("checked, and **not yet acted on**: what they are about is still to come. Keys marked ↻ change while kcoord runs: a")
+	d.line("SIGHUP has it read its files anew, and say in its log what changed and what needs a new start.")
+	d.line("")
+	d.line("`kcoord config explain KEY`, with the flags and in the environment of kcoord itself, says what counts for a key and where")
+	d.line("it is said; without KEY, for all of them.")
 	d.line("")
 	d.line("## kcoord's own keys")
 	d.section(func(k *Key) bool { return !k.Kafka })
@@ -59,6 +63,9 @@ func (d *document) section(of func(*Key) bool) {
 		name, def := "`"+k.Name+"`", ""
 		if k.Later {
 			name += " °"
+		}
+		if k.Reloads {
+			name += " ↻"
 		}
 		if k.Default != "" {
 			def = "`" + k.Default + "`"

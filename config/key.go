@@ -19,6 +19,7 @@ type Key struct {
 	Doc     string
 	Kafka   bool // Kafka has a key of this name, with this default
 	Later   bool // checked, and not acted on yet
+	Reloads bool // can change while kcoord runs
 
 	parse func(*Config, string) error
 }

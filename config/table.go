@@ -2,12 +2,27 @@ package config
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
 // table is every key, in the order of the documentation: kcoord's own first,
 // then Kafka's, with Kafka's defaults and bounds as of 4.4.0.
-var table = append(own(), kafkas()...)
+var table = func() []Key {
+	all := append(own(), kafkas()...)
+	for i := range all {
+		all[i].Reloads = slices.Contains(reloaded, all[i].Name)
+	}
+	return all
+}()
+
+// reloaded are the keys that a SIGHUP reads anew.
+var reloaded = []string{
+	"log.level", "shutdown.timeout.ms", "topics.refresh.interval.ms", "topics.max.age.ms",
+	"socket.request.max.bytes", "connections.max.idle.ms", "max.connections", "max.connections.per.ip",
+	"group.min.session.timeout.ms", "group.max.session.timeout.ms", "group.initial.rebalance.delay.ms", "group.max.size",
+	"offset.metadata.max.bytes", "offsets.retention.minutes", "offsets.retention.check.interval.ms",
+}
 
 // byName finds a key.
 var byName = func() map[string]*Key {

@@ -74,7 +74,7 @@ func (c *conn) read() error {
 		if c.isDraining() {
 			return errDrained
 		}
-		n, err := c.in.size(c.srv.o.MaxRequestBytes)
+		n, err := c.in.size(c.srv.limits.Load().MaxRequestBytes)
 		if err != nil {
 			return c.readError(err, n)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,28 +35,10 @@ type Options struct {
 	// each client is told the address that it connected to.
 	Advertised string
 
-	MaxRequestBytes     int           // socket.request.max.bytes
-	MaxConnections      int           // max.connections
-	MaxConnectionsPerIP int           // max.connections.per.ip
-	MaxIdle             time.Duration // connections.max.idle.ms
+	Limits // as they are at the start; Limit changes them
 
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer // nil: none
-}
-
-func (o *Options) defaults() {
-	if o.MaxRequestBytes <= 0 {
-		o.MaxRequestBytes = 100 << 20
-	}
-	if o.MaxConnections <= 0 {
-		o.MaxConnections = 1<<31 - 1
-	}
-	if o.MaxConnectionsPerIP <= 0 {
-		o.MaxConnectionsPerIP = 1<<31 - 1
-	}
-	if o.MaxIdle <= 0 {
-		o.MaxIdle = 10 * time.Minute
-	}
 }
 
 // Server serves Kafka's protocol on listeners.
@@ -67,6 +50,7 @@ type Server struct {
 	ctx    context.Context // ends when Shutdown's patience does
 	cancel context.CancelFunc
 	bad    rate
+	limits atomic.Pointer[Limits]
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -82,7 +66,6 @@ var ErrClosed = errors.New("kafka: the server is shut down")
 
 // New returns a server that serves nothing yet.
 func New(o Options) *Server {
-	o.defaults()
 	apis := served()
 	s := &Server{
 		o: o, apis: apis, table: make(map[int16]*api, len(apis)), m: newMetrics(o.Metrics, apis), stop: make(chan struct{}),
@@ -92,6 +75,7 @@ func New(o Options) *Server {
 		s.table[apis[i].key] = &apis[i]
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.Limit(o.Limits)
 	s.running.Add(1)
 	go s.sweep()
 	if o.Gateway != nil {
@@ -167,7 +151,8 @@ func temporary(err error) bool {
 func (s *Server) accept(nc net.Conn, p *port) {
 	c := newConn(s, nc, p)
 	s.mu.Lock()
-	over := s.draining || len(s.conns) >= s.o.MaxConnections || s.perIP[c.host] >= s.o.MaxConnectionsPerIP
+	limits := s.limits.Load()
+	over := s.draining || len(s.conns) >= limits.MaxConnections || s.perIP[c.host] >= limits.MaxConnectionsPerIP
 	if !over {
 		s.conns[c] = struct{}{}
 		s.perIP[c.host]++
@@ -202,15 +187,21 @@ func (s *Server) ended(c *conn, err error) {
 // sweep closes connections on which nothing moves.
 func (s *Server) sweep() {
 	defer s.running.Done()
-	tick := time.NewTicker(min(max(s.o.MaxIdle/8, 10*time.Millisecond), 15*time.Second))
+	every := s.limits.Load().sweepEvery()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
 		case now := <-tick.C:
+			limits := s.limits.Load()
+			if is := limits.sweepEvery(); is != every {
+				every = is
+				tick.Reset(every)
+			}
 			for _, c := range s.connections() {
-				if c.idle(now, s.o.MaxIdle) {
+				if c.idle(now, limits.MaxIdle) {
 					c.close(errIdle)
 				}
 			}

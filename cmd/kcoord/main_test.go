@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +43,10 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"kcoord": mai
 //	get URL            prints what a GET answers
 //	ready              asks /readyz until it is
 //	hold FOLDER        opens the log in a data folder
+//	hangup             sends it SIGHUP
+//	await PATTERN      waits for a line of its log
+//	systemd            listens at $NOTIFY_SOCKET
+//	told TEXT          waits until systemd is told so
 //	damage FOLDER ID   puts a record that cannot be read into a group
 func TestScripts(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,6 +64,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "stop": stop, "commit": commitOffset, "get": get, "ready": ready, "hold": hold, "damage": damage,
 			"topic": makeTopic, "offsets": commitOffsets, "member": joinGroup, "leave": leaveGroup, "broker": startBroker,
+			"hangup": hangup, "await": await, "systemd": systemd, "told": told,
 		},
 	})
 }
@@ -69,6 +75,7 @@ var running sync.Map // *testscript.TestScript → *child
 type child struct {
 	cmd  *exec.Cmd
 	done chan error
+	said chan struct{} // a line is in its log, or its log has ended
 }
 
 func start(ts *testscript.TestScript, _ bool, args []string) {
@@ -81,9 +88,10 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	ts.Check(err)
-	c := &child{exec.Command(exe, append(args, "--log-format", "json")...), make(chan error, 1)}
+	c := &child{exec.Command(exe, append(args, "--log-format", "json")...), make(chan error, 1), make(chan struct{}, 1)}
 	c.cmd.Dir = ts.MkAbs(".")
-	c.cmd.Env = append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR"))
+	c.cmd.Env = append(os.Environ(), "TMPDIR="+ts.Getenv("TMPDIR"),
+		"NOTIFY_SOCKET="+ts.Getenv("NOTIFY_SOCKET"), "WATCHDOG_USEC="+ts.Getenv("WATCHDOG_USEC"))
 	out, err := c.cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(c.cmd.Start())
@@ -95,12 +103,14 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 		defer log.Close()
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			fmt.Fprintln(log, lines.Text())
+			nudge(c.said)
 			var line map[string]any
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line["kafka"] != nil {
 				started <- line
 			}
 		}
 		close(started)
+		nudge(c.said)
 		c.done <- c.cmd.Wait()
 	}()
 	ts.Defer(func() { _ = c.cmd.Process.Kill() })
@@ -110,6 +120,35 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	for _, name := range []string{"kafka", "admin", "http"} {
 		ts.Setenv(strings.ToUpper(name), fmt.Sprint(line[name]))
+	}
+}
+
+func nudge(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// hangup sends SIGHUP.
+func hangup(ts *testscript.TestScript, _ bool, _ []string) {
+	c, _ := running.Load(ts)
+	ts.Check(c.(*child).cmd.Process.Signal(syscall.SIGHUP))
+}
+
+// await waits for a line of the log.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	v, _ := running.Load(ts)
+	late := time.After(20 * time.Second)
+	for {
+		if regexp.MustCompile(args[0]).MatchString(ts.ReadFile("log")) {
+			return
+		}
+		select {
+		case <-v.(*child).said:
+		case <-late:
+			ts.Fatalf("%s is not in the log:\n%s", args[0], ts.ReadFile("log"))
+		}
 	}
 }
 

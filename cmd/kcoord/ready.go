@@ -24,3 +24,10 @@ func (s *server) ready() error {
 	}
 	return nil
 }
+
+// alive is the watchdog's question: whether the coordinator still does anything. It looks
+// at every shard, so a shard that hangs with its lock held has no answer.
+func (s *server) alive() bool {
+	opened, _ := s.node.Opened()
+	return opened >= 0
+}

@@ -22,7 +22,8 @@ type serveCommand struct {
 
 // Run serves in front of a broker until the user ends it.
 func (s *serveCommand) Run(ctx context.Context) error {
-	c, err := s.load(flagSetting("upstream", s.Upstream)...)
+	load := func() (config.Config, error) { return s.load(flagSetting("upstream", s.Upstream)...) }
+	c, err := load()
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (s *serveCommand) Run(ctx context.Context) error {
 	if c.Data == "" {
 		return mistake{errors.New("where is kcoord to keep its log? Say it with --data DIR")}
 	}
-	return runServer(ctx, c, nil)
+	return runServer(ctx, c, load, nil)
 }
 
 type devCommand struct{ serverFlags }
@@ -58,7 +59,7 @@ func (d *devCommand) Run(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(c.Data)) }()
 	}
-	return runServer(ctx, c, startEmbedded)
+	return runServer(ctx, c, func() (config.Config, error) { return d.load() }, startEmbedded)
 }
 
 // startEmbedded starts the data plane of dev, which keeps its topics beside the

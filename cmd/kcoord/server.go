@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +35,12 @@ import (
 // server is one running kcoord. What is opened is closed in the reverse order:
 // first what takes requests, then what decides them, then what keeps them.
 type server struct {
-	config   config.Config
+	load     func() (config.Config, error) // reads the settings anew
+	config   config.Config                 // at the start
+	mu       sync.Mutex
+	running  config.Config // of mu: what config has become
+	notify   *notifier
+	kafka    *kafka.Server
 	log      zerolog.Logger
 	metrics  *prometheus.Registry
 	node     *coordinator.Node
@@ -48,8 +57,14 @@ type planeStarter func(c config.Config, advertised string, log zerolog.Logger) (
 
 // runServer runs until ctx ends, then drains. plane is nil where the broker is
 // another process.
-func runServer(ctx context.Context, c config.Config, plane planeStarter) (err error) {
-	s := &server{config: c, log: newLog(c), metrics: prometheus.NewRegistry(), failed: make(chan error, 3)}
+func runServer(ctx context.Context, c config.Config, load func() (config.Config, error), plane planeStarter) (err error) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // from here on: it would end the process
+	defer signal.Stop(hangup)
+	s := &server{
+		load: load, notify: newNotifier(), config: c, running: c, log: newLog(c),
+		metrics: prometheus.NewRegistry(), failed: make(chan error, 3),
+	}
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if len(c.Ignored) > 0 {
 		s.log.Info().Msgf("settings of the broker, which kcoord has no use for: %s", strings.Join(c.Ignored, " "))
@@ -64,12 +79,26 @@ func runServer(ctx context.Context, c config.Config, plane planeStarter) (err er
 	if c.Upstream != "" {
 		go s.awaitUpstream(ctx)
 	}
-	select {
-	case <-ctx.Done():
-		s.log.Info().Msgf("%v: finishing what is under way, at most %s", context.Cause(ctx), c.ShutdownTimeout)
-		return nil
-	case err := <-s.failed:
-		return err
+	return s.wait(ctx, hangup)
+}
+
+// wait serves until it is to end.
+func (s *server) wait(ctx context.Context, hangup <-chan os.Signal) error {
+	s.notify.ready()
+	ended := make(chan struct{})
+	defer close(ended)
+	go s.notify.live(ended, s.alive)
+	for {
+		select {
+		case <-hangup:
+			s.reload()
+		case <-ctx.Done():
+			s.notify.stopping()
+			s.log.Info().Msgf("%v: finishing what is under way, at most %s", context.Cause(ctx), s.patience())
+			return nil
+		case err := <-s.failed:
+			return err
+		}
 	}
 }
 
@@ -183,10 +212,9 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 	}
 	k := kafka.New(kafka.Options{
 		Coordinator: node, Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
-		MaxRequestBytes: s.config.MaxRequestBytes, MaxIdle: s.config.MaxIdle,
-		MaxConnections: s.config.MaxConnections, MaxConnectionsPerIP: s.config.MaxConnectionsPerIP,
-		Log: s.log, Metrics: s.metrics,
+		Limits: limits(s.config), Log: s.log, Metrics: s.metrics,
 	})
+	s.kafka = k
 	s.later(func(ctx context.Context) error {
 		if err := k.Shutdown(ctx); err != nil {
 			s.log.Warn().Msg("connections were cut off: shutdown.timeout.ms was over")
@@ -238,13 +266,13 @@ func (s *server) started(p ports, advertised string) {
 	e.Msg("kcoord has started")
 }
 
-// patience is how long a broker may be silent before it is talked about.
-const patience = 3 * time.Second
+// silence is how long a broker may be silent before it is talked about.
+const silence = 3 * time.Second
 
 // awaitUpstream says whether the broker is found. Clients are served meanwhile,
 // and told to try again where the broker is needed.
 func (s *server) awaitUpstream(ctx context.Context) {
-	silent := time.NewTimer(patience)
+	silent := time.NewTimer(silence)
 	defer silent.Stop()
 	for waiting := true; waiting; {
 		select {
@@ -261,10 +289,17 @@ func (s *server) awaitUpstream(ctx context.Context) {
 	}
 }
 
+// patience is shutdown.timeout.ms as it is now.
+func (s *server) patience() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running.ShutdownTimeout
+}
+
 // drain closes everything, within the bound that is set.
 func (s *server) drain() error {
 	s.listening.Store(false)
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
 	defer cancel()
 	var errs []error
 	for _, f := range slices.Backward(s.close) {

@@ -59,6 +59,7 @@ type Broker struct {
 	once   sync.Once
 
 	asks     chan *ask
+	ages     chan ages
 	changed  chan struct{}
 	versions atomic.Pointer[kmsg.ApiVersionsResponse]
 	cluster  atomic.Pointer[Cluster]
@@ -97,11 +98,22 @@ func Open(o Options) *Broker {
 		o.Dial = func(ctx context.Context) (net.Conn, error) { return o.DialTo(ctx, addr) }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask), changed: make(chan struct{}, 1)}
+	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask), ages: make(chan ages), changed: make(chan struct{}, 1)}
 	b.topics.init(b)
 	b.nodes.Store(&nodes{})
 	go b.run(ctx)
 	return b
+}
+
+// ages are Options.Refresh and MaxAge.
+type ages struct{ refresh, max time.Duration }
+
+// Configure changes Options.Refresh and MaxAge.
+func (b *Broker) Configure(refresh, maxAge time.Duration) {
+	select {
+	case b.ages <- ages{refresh, maxAge}:
+	case <-b.done:
+	}
 }
 
 // Close stops looking after the broker. It does not wait for a Deleted that is
@@ -173,6 +185,10 @@ func (b *Broker) run(ctx context.Context) {
 			// A broker may answer before it shows the change itself.
 			full, hurry = true, hurriedLooks
 			tick.Reset(min(hurried, b.o.Refresh))
+		case a := <-b.ages:
+			full = false
+			b.o.Refresh, b.o.MaxAge = a.refresh, a.max // which this goroutine alone reads
+			tick.Reset(b.o.Refresh)
 		case a := <-b.asks:
 			full = false
 			b.answer(ctx, l, append(b.waiting(), a))
@@ -258,6 +274,7 @@ func (b *Broker) bury(ctx context.Context, names []string, what string) {
 		return
 	}
 	b.o.Log.Info().Strs("topics", names).Msg(what)
+	again := b.o.Refresh
 	go func() {
 		for {
 			err := b.o.Deleted(names)
@@ -269,7 +286,7 @@ func (b *Broker) bury(ctx context.Context, names []string, what string) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(b.o.Refresh):
+			case <-time.After(again):
 			}
 		}
 	}()
