@@ -25,8 +25,8 @@ func (l *Limits) defaults() {
 	}
 }
 
-// Limit changes the limits, from the next request and the next connection on. No
-// connection that is there is closed for there being too many.
+// Limit changes the limits: from the next connection on, and for each connection from
+// the request after its next on. None is closed for there being too many.
 func (s *Server) Limit(l Limits) {
 	l.defaults()
 	s.limits.Store(&l)

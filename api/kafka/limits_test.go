@@ -166,3 +166,19 @@ func TestSilentConnections(t *testing.T) {
 		t.Errorf("%d bytes a silent connection", each)
 	}
 }
+
+// Limits that change count for what comes, and keep what there is.
+func TestLimitsChange(t *testing.T) {
+	s := newStage(t, yes)
+	a, b := s.client(), s.client()
+	do[*kmsg.HeartbeatResponse](a, 4, beat("g"))
+	do[*kmsg.HeartbeatResponse](b, 4, beat("g"))
+	s.srv.Limit(Limits{MaxConnections: 1})
+	s.client().closed()
+	do[*kmsg.HeartbeatResponse](a, 4, beat("g"))
+	s.srv.Limit(Limits{MaxRequestBytes: 10})
+	do[*kmsg.HeartbeatResponse](b, 4, beat("g")) // which has been waited for under the limit before
+	b.send(4, beat("g"))
+	b.closed()
+	s.log.await(t, "socket.request.max.bytes")
+}
