@@ -50,17 +50,7 @@ func (c *conn) pass(a *api, h *header, n int) error {
 
 // send writes a request's length and then its bytes, together where they are here.
 func (c *conn) send(size []byte, n int) error {
-	b := c.in.buf[c.in.r:c.in.w]
-	if len(b) >= n {
-		bufs := net.Buffers{size, b[:n]}
-		_, err := bufs.WriteTo(c.up.nc)
-		c.in.skip(n)
-		return upstreamError(err)
-	}
-	if _, err := c.up.nc.Write(size); err != nil {
-		return upstreamError(err)
-	}
-	err := c.in.stream(c.up.nc, n)
+	err := c.in.stream(c.up.nc, size, n)
 	if err == nil {
 		return nil
 	}

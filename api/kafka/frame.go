@@ -3,6 +3,7 @@ package kafka
 import (
 	"encoding/binary"
 	"io"
+	"net"
 	"sync/atomic"
 )
 
@@ -92,10 +93,11 @@ type writeError struct{ error }
 
 func (e *writeError) Unwrap() error { return e.error }
 
-// stream copies n bytes to dst, past the buffer where there are many.
-func (f *frames) stream(dst io.Writer, n int) error {
-	for n > 0 {
-		if f.r == f.w {
+// stream writes lead and then n bytes to dst: those that are here in one write with
+// lead, many past the buffer.
+func (f *frames) stream(dst io.Writer, lead []byte, n int) error {
+	for n > 0 || len(lead) > 0 {
+		if f.r == f.w && len(lead) == 0 {
 			if n > largeBuffer {
 				// the kernel moves these from socket to socket
 				got, err := io.CopyN(dst, f.src, int64(min(n, pastBuffer)))
@@ -113,11 +115,24 @@ func (f *frames) stream(dst io.Writer, n int) error {
 		if len(b) > n {
 			b = b[:n]
 		}
-		if _, err := dst.Write(b); err != nil {
+		if err := writeBoth(dst, lead, b); err != nil {
 			return &writeError{err}
 		}
 		f.skip(len(b))
-		n -= len(b)
+		n, lead = n-len(b), nil
 	}
 	return nil
+}
+
+func writeBoth(dst io.Writer, lead, b []byte) error {
+	if len(lead) == 0 || len(b) == 0 {
+		if len(b) == 0 {
+			b = lead
+		}
+		_, err := dst.Write(b)
+		return err
+	}
+	bufs := net.Buffers{lead, b}
+	_, err := bufs.WriteTo(dst)
+	return err
 }

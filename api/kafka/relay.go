@@ -56,15 +56,7 @@ func (c *conn) pour(buf *[]byte, n int) error {
 		c.up.in.skip(len(b))
 		return err
 	}
-	if err := c.spill(buf); err != nil {
-		return err
-	}
-	return c.up.in.stream(c.nc, n)
-}
-
-// spill writes what has gathered.
-func (c *conn) spill(buf *[]byte) error {
-	_, err := c.nc.Write(*buf)
+	err := c.up.in.stream(c.nc, *buf, n)
 	*buf = (*buf)[:0]
 	return err
 }
@@ -112,14 +104,11 @@ func (c *conn) relayWhole(k *call, buf *[]byte, n int) error {
 
 // relayWalked rewrites a long one, whose length stays as it is.
 func (c *conn) relayWalked(k *call, buf *[]byte, n int) error {
-	*buf = k.appendHead(*buf, n)
-	if err := c.spill(buf); err != nil {
-		return err
-	}
-	w := &walk{in: &c.up.in, left: n, out: c.nc, until: walkedChunk}
+	w := &walk{in: &c.up.in, left: n, out: c.nc, lead: k.appendHead(*buf, n), until: walkedChunk}
 	if toTags(k, w); w.err == nil {
 		w.letGo(w.at)
 	}
+	*buf = (*buf)[:0]
 	w.out = nil
 	tags := c.endpoints(w)
 	if w.err != nil {

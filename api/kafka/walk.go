@@ -11,6 +11,7 @@ import (
 type walk struct {
 	in    *frames
 	out   io.Writer // nil: nothing is let go
+	lead  []byte    // goes out before the first of it
 	left  int       // bytes of the answer from in.r on
 	at    int       // bytes of these that were walked over
 	err   error
@@ -52,15 +53,13 @@ func (w *walk) skip(n int) {
 		w.more(n)
 		return
 	}
-	w.letGo(w.at)
-	if w.err == nil && n > 0 {
-		w.letGo(n)
-	}
+	w.letGo(w.at + n)
 }
 
 // letGo writes the next n bytes of the answer, walked over or not.
 func (w *walk) letGo(n int) {
-	if w.err = w.in.stream(w.out, n); w.err == nil {
+	if w.err = w.in.stream(w.out, w.lead, n); w.err == nil {
+		w.lead = nil
 		w.left -= n
 		w.at = max(0, w.at-n)
 	}
