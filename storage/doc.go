@@ -10,7 +10,9 @@
 // The key table is a view of the log, never a second truth. It may lag behind
 // the log's end (it is folded in the background), but Load and Entities answer
 // as if it did not: a record that was durable when they were called is seen.
-// Compaction removes from the log only what the view no longer shows.
+// Compaction removes from the log only what the view no longer shows, and keeps a
+// commit's control record for as long as it shows a record of its transaction: who
+// reads the log as Kafka does gets the same state.
 //
 // The backends are storage/pebblelog (on disk) and storage/memlog (tests and
 // faults). storage/logtest is the one definition of what they do.

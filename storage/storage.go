@@ -16,6 +16,8 @@ type Record struct {
 	Key, Value []byte
 	// Time is the record's timestamp, in the log with the precision of a millisecond.
 	Time time.Time
+	// Txn is the transaction that the record belongs to, if any.
+	Txn Txn
 }
 
 // Class splits the records of an entity by when they are read: headers when
@@ -29,10 +31,10 @@ const (
 )
 
 // Index files a record's key: the entity (group or transactional id) whose
-// state it is part of, and its class. It must be a pure function of the key,
-// and may be called by several goroutines. The entity may alias the key; an
-// Orphan's is ignored.
-type Index func(key []byte) (entity []byte, class Class)
+// state it is part of, and its class. Shards may hold different kinds of keys. It must be a
+// pure function, and may be called by several goroutines. The entity may alias
+// the key; an Orphan's is ignored. It is never asked about control records.
+type Index func(shard ShardID, key []byte) (entity []byte, class Class)
 
 // Errors that callers tell apart.
 var (
@@ -73,17 +75,19 @@ type Log interface {
 	// there or none. The log keeps no reference to recs or their bytes.
 	Append(recs []Record) error
 	// Load visits the latest durable record of each key of an entity, headers
-	// first, by key; tombstones are left out. What is appended and not yet durable
-	// is not seen: a caller that drops an entity from memory must know first that
-	// its records are durable. The record's bytes are valid only during visit.
+	// first, by key, then its pending records by offset; tombstones are left out. A
+	// record that was committed in a transaction is a plain one here. What is
+	// appended and not yet durable is not seen: a caller that drops an entity from
+	// memory must know first that its records are durable. The record's bytes are
+	// valid only during visit.
 	Load(entity []byte, visit func(Offset, Record) error) error
 	// Entities visits every entity that has a durable record which is not a
-	// tombstone, in byte order, with its header records, by key. The bytes are
-	// valid only during visit.
-	Entities(visit func(entity []byte, headers []Located) error) error
-	// Read visits the durable records from an offset on, in offset order, without
-	// those that compaction has removed. It sees one moment of the log, however
-	// long it takes. The bytes are valid only during visit.
+	// tombstone, in byte order, with its header records, by key, and whether it has
+	// pending ones. The bytes are valid only during visit.
+	Entities(visit func(entity []byte, headers []Located, pending bool) error) error
+	// Read visits the durable records from an offset on, in offset order, control
+	// records too, without those that compaction has removed. It sees one moment of
+	// the log, however long it takes. The bytes are valid only during visit.
 	//
 	// In Load, Entities and Read an error of visit ends the visit and is returned as it is.
 	Read(from Offset, visit func(Offset, Record) error) error

@@ -25,7 +25,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	}
 	m := s.o.New()
 	var load []string
-	err = log.Entities(func(entity []byte, headers []storage.Located) error {
+	err = log.Entities(func(entity []byte, headers []storage.Located, _ bool) error {
 		recs := make([]Rec, len(headers))
 		for i, h := range headers {
 			recs[i] = s.o.Codec.Decode(h.Key, h.Value)

@@ -167,7 +167,7 @@ func (toyCodec) Decode(key, value []byte) rec {
 	return rec{box, register, string(value), value == nil}
 }
 
-func toyIndex(key []byte) ([]byte, storage.Class) {
+func toyIndex(_ storage.ShardID, key []byte) ([]byte, storage.Class) {
 	box, register, ok := bytes.Cut(key, []byte("/"))
 	switch {
 	case !ok:

@@ -10,14 +10,27 @@ import (
 	"github.com/kcoord/kcoord/storage"
 )
 
-var epoch = time.UnixMilli(1_800_000_000_000).UTC()
+var startTime = time.UnixMilli(1_800_000_000_000).UTC()
 
 // rec makes a record; the value "nil" makes a tombstone.
 func rec(class storage.Class, entity, rest, value string) storage.Record {
-	r := storage.Record{Key: Key(class, entity, rest), Value: []byte(value), Time: epoch}
+	r := storage.Record{Key: Key(class, entity, rest), Value: []byte(value), Time: startTime}
 	if value == "nil" {
 		r.Value = nil
 	}
+	return r
+}
+
+// in makes a record part of a producer's transaction.
+func in(producer int64, epoch int16, r storage.Record) storage.Record {
+	r.Txn = storage.Txn{Producer: producer, Epoch: epoch, Kind: storage.Pending}
+	return r
+}
+
+// end makes the control record that ends a producer's transaction.
+func end(producer int64, epoch int16, kind storage.TxnKind) storage.Record {
+	r := storage.Record{Time: startTime, Txn: storage.Txn{Producer: producer, Epoch: epoch, Kind: kind}}
+	r.Key, r.Value = storage.AppendControl(nil, nil, kind, 5)
 	return r
 }
 
@@ -125,6 +138,9 @@ func testShardsAreApart(t *testing.T, f Factory) {
 	expectLoad(t, a, "e", "0 header e/ = a")
 	expectLoad(t, b, "e", "0 header e/ = b", "1 body e/k = b")
 	expectLoad(t, c, "e")
+	o, do := open(t, s, OtherShards)
+	put(t, o, do, []storage.Record{rec(storage.Header, "e", "", "o")})
+	expectEntities(t, o)
 	expectEntities(t, c, "f: 0 header f/ = c")
 	expectRead(t, a, 0, "0 header e/ = a")
 }
@@ -143,7 +159,7 @@ func testFencing(t *testing.T, f Factory) {
 	for what, err := range map[string]error{
 		"append":   old.Append([]storage.Record{rec(storage.Header, "e", "", "3")}),
 		"load":     old.Load([]byte("e"), func(storage.Offset, storage.Record) error { return nil }),
-		"entities": old.Entities(func([]byte, []storage.Located) error { return nil }),
+		"entities": old.Entities(func([]byte, []storage.Located, bool) error { return nil }),
 		"read":     old.Read(0, func(storage.Offset, storage.Record) error { return nil }),
 	} {
 		if !errors.Is(err, storage.ErrClosed) {

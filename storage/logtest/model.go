@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +17,9 @@ import (
 type model struct {
 	recs []storage.Located
 	end  storage.Offset
-	// cleaned are records that were cleaned away, which a crash may undo.
-	cleaned []storage.Located
+	// cleaned are records that were cleaned away, which a crash may undo, and
+	// all is the log as if it had never been cleaned.
+	cleaned, all []storage.Located
 	// settled is up to where it is known to be durable, steps where the steps after that end.
 	settled storage.Offset
 	steps   []storage.Offset
@@ -26,6 +28,7 @@ type model struct {
 func (m *model) append(recs []storage.Record) {
 	for _, r := range recs {
 		m.recs = append(m.recs, storage.Located{Offset: m.end, Record: r})
+		m.all = append(m.all, storage.Located{Offset: m.end, Record: r})
 		m.end++
 	}
 	m.steps = append(m.steps, m.end)
@@ -43,27 +46,31 @@ func (m *model) cut(end storage.Offset, back func(storage.Located) bool) {
 	}
 	m.cleaned = nil
 	slices.SortFunc(m.recs, func(a, b storage.Located) int { return cmp.Compare(a.Offset, b.Offset) })
-	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool { return r.Offset >= end })
+	lost := func(r storage.Located) bool { return r.Offset >= end }
+	m.recs, m.all = slices.DeleteFunc(m.recs, lost), slices.DeleteFunc(m.all, lost)
 	m.end = end
 	m.durable()
 }
 
-func (m *model) latest() map[string]storage.Located {
-	l := map[string]storage.Located{}
-	for _, r := range m.recs {
-		l[string(r.Key)] = r
-	}
-	return l
-}
-
 func (m *model) clean(now time.Time) {
-	latest := m.latest()
+	live := map[storage.Offset]bool{}
+	v := replay(m.recs)
+	for key, r := range v.latest {
+		live[r.Offset] = r.Value != nil || !r.Time.Before(now.Add(-Retention))
+		if control, is := v.by[key]; is {
+			live[control] = true
+		}
+	}
+	for _, recs := range v.pending {
+		for _, r := range recs {
+			live[r.Offset] = true
+		}
+	}
 	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool {
-		gone := latest[string(r.Key)].Offset != r.Offset || r.Value == nil && r.Time.Before(now.Add(-Retention))
-		if gone {
+		if !live[r.Offset] {
 			m.cleaned = append(m.cleaned, r)
 		}
-		return gone
+		return !live[r.Offset]
 	})
 }
 
@@ -77,11 +84,52 @@ func (m *model) read(from storage.Offset) []string {
 	return lines
 }
 
+// replayed is what Kafka's coordinator has after it has read a log.
+type replayed struct {
+	latest  map[string]storage.Located           // by key
+	by      map[string]storage.Offset            // key → the control record that its latest counts by
+	pending map[int64]map[string]storage.Located // producer → key
+}
+
+func replay(recs []storage.Located) replayed {
+	v := replayed{map[string]storage.Located{}, map[string]storage.Offset{}, map[int64]map[string]storage.Located{}}
+	for _, r := range recs {
+		key, p := string(r.Key), r.Txn.Producer
+		switch {
+		case r.Txn.Kind.Control():
+			if r.Txn.Kind == storage.Commit {
+				for key, was := range v.pending[p] {
+					if l, has := v.latest[key]; !has || l.Offset < was.Offset {
+						was.Txn = storage.Txn{}
+						v.latest[key], v.by[key] = was, r.Offset
+					}
+				}
+			}
+			delete(v.pending, p)
+		case r.Txn.Kind == storage.Pending && r.Value != nil:
+			if v.pending[p] == nil {
+				v.pending[p] = map[string]storage.Located{}
+			}
+			v.pending[p][key] = r
+		default:
+			r.Txn = storage.Txn{}
+			v.latest[key] = r
+			delete(v.by, key)
+			for _, pending := range v.pending {
+				if r.Value == nil {
+					delete(pending, key)
+				}
+			}
+		}
+	}
+	return v
+}
+
 // of are the live records of a class of an entity, by key.
-func (m *model) of(entity string, class storage.Class) []storage.Located {
+func (v *replayed) of(entity string, class storage.Class) []storage.Located {
 	var rs []storage.Located
-	for _, r := range m.latest() {
-		e, c := Index(r.Key)
+	for _, r := range v.latest {
+		e, c := Index(0, r.Key)
 		if c == class && string(e) == entity && r.Value != nil {
 			rs = append(rs, r)
 		}
@@ -90,28 +138,47 @@ func (m *model) of(entity string, class storage.Class) []storage.Located {
 	return rs
 }
 
-func (m *model) load(entity string) []string {
+// pendingOf are the pending records of an entity, by offset.
+func (v *replayed) pendingOf(entity string) []storage.Located {
+	var rs []storage.Located
+	for _, recs := range v.pending {
+		for _, r := range recs {
+			if e, c := Index(0, r.Key); c != storage.Orphan && string(e) == entity {
+				rs = append(rs, r)
+			}
+		}
+	}
+	slices.SortFunc(rs, func(a, b storage.Located) int { return cmp.Compare(a.Offset, b.Offset) })
+	return rs
+}
+
+func (v *replayed) load(entity string) []string {
 	var lines []string
 	for _, class := range []storage.Class{storage.Header, storage.Body} {
-		for _, r := range m.of(entity, class) {
+		for _, r := range v.of(entity, class) {
 			lines = append(lines, line(r.Offset, r.Record))
 		}
+	}
+	for _, r := range v.pendingOf(entity) {
+		lines = append(lines, line(r.Offset, r.Record))
 	}
 	return lines
 }
 
-func (m *model) entities() []string {
-	var names, lines []string
-	for _, r := range m.latest() {
-		if e, c := Index(r.Key); c != storage.Orphan && r.Value != nil {
-			names = append(names, string(e))
-		}
-	}
+func (v *replayed) entities() []string {
+	var lines []string
+	names := slices.Clone(entityNames)
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	for _, name := range names {
+		if len(v.load(name)) == 0 {
+			continue
+		}
 		s := name + ":"
-		for _, h := range m.of(name, storage.Header) {
+		for _, h := range v.of(name, storage.Header) {
 			s += " " + line(h.Offset, h.Record)
+		}
+		if len(v.pendingOf(name)) > 0 {
+			s += " pending"
 		}
 		lines = append(lines, s)
 	}
@@ -146,7 +213,7 @@ func testProperty(t *testing.T, f Factory) {
 		actions := map[string]func(*rapid.T){
 			"append": func(t *rapid.T) {
 				r, _ := pick(t)
-				recs := drawStep(t, epoch.Add(now))
+				recs := drawStep(t, startTime.Add(now))
 				r.told.Append(t, r.log, recs)
 				r.model.append(recs)
 			},
@@ -162,8 +229,8 @@ func testProperty(t *testing.T, f Factory) {
 			"clean": func(t *rapid.T) {
 				r, id := pick(t)
 				r.settle(t)
-				store.Clean(id, epoch.Add(now))
-				r.model.clean(epoch.Add(now))
+				store.Clean(id, startTime.Add(now))
+				r.model.clean(startTime.Add(now))
 			},
 			"reopen the shard": func(t *rapid.T) {
 				r, id := pick(t)
@@ -219,12 +286,25 @@ func testProperty(t *testing.T, f Factory) {
 func drawStep(t *rapid.T, at time.Time) []storage.Record {
 	var recs []storage.Record
 	for range rapid.IntRange(1, 6).Draw(t, "records") {
+		kind := rapid.SampledFrom([]storage.TxnKind{
+			storage.Plain, storage.Plain, storage.Plain, storage.Pending, storage.Pending, storage.Pending, storage.Commit, storage.Abort,
+		}).Draw(t, "kind")
+		producer, epoch := rapid.Int64Range(1, 2).Draw(t, "producer"), int16(rapid.IntRange(0, 1).Draw(t, "epoch"))
+		if kind.Control() {
+			r := end(producer, epoch, kind)
+			r.Time = at
+			recs = append(recs, r)
+			continue
+		}
 		r := rec(
 			storage.Class(rapid.IntRange(0, 2).Draw(t, "class")),
 			rapid.SampledFrom(entityNames).Draw(t, "entity"),
 			rapid.SampledFrom([]string{"", "k", "k\x00", "l"}).Draw(t, "key"),
 			rapid.SampledFrom([]string{"nil", "", "v", "w"}).Draw(t, "value"))
 		r.Time = at
+		if kind == storage.Pending {
+			r = in(producer, epoch, r)
+		}
 		recs = append(recs, r)
 	}
 	return recs
@@ -237,11 +317,16 @@ func (r *run) settle(t *rapid.T) {
 	}
 }
 
+// look compares what is seen with the model: what Load and Entities give is what
+// Kafka's coordinator would have, from what Read gives and from the log as it was
+// before any cleaning.
 func (r *run) look(t *rapid.T) {
+	now, ever := replay(r.model.recs), replay(r.model.all)
 	for _, e := range entityNames {
-		expectLoad(t, r.log, e, r.model.load(e)...)
+		expect(t, fmt.Sprintf("%q after cleaning", e), now.load(e), ever.load(e))
+		expectLoad(t, r.log, e, now.load(e)...)
 	}
-	expectEntities(t, r.log, r.model.entities()...)
+	expectEntities(t, r.log, now.entities()...)
 	expectRead(t, r.log, 0, r.model.read(0)...)
 	from := storage.Offset(rapid.Int64Range(0, int64(r.model.end)).Draw(t, "from"))
 	expectRead(t, r.log, from, r.model.read(from)...)

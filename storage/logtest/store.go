@@ -25,8 +25,9 @@ type Store struct {
 	// Fold brings the shard's key table up to date, where there is one; nil if not.
 	Fold func(storage.ShardID)
 	// Clean compacts the shard's durable log, as if it was the time given: what is
-	// left is the last record of each key, without tombstones older than
-	// Retention. A crash may undo it.
+	// left is the latest record of each key, without tombstones older than
+	// Retention, what is pending, and the control records that the latest count by. A
+	// crash may undo it.
 	Clean func(shard storage.ShardID, now time.Time)
 	// Reopen closes the backend and opens it again on the same data; nil if what
 	// it holds ends with it.
@@ -40,9 +41,12 @@ type Store struct {
 // made by t.Cleanup. Cleaning must run only when Clean is called.
 type Factory func(t TB) *Store
 
+// OtherShards are filed otherwise: all their keys are orphans.
+const OtherShards storage.ShardID = 0x4000
+
 // Index files the keys that Key makes.
-func Index(key []byte) (entity []byte, class storage.Class) {
-	if len(key) < 2 || key[0] > byte(storage.Orphan) || len(key) < 2+int(key[1]) {
+func Index(shard storage.ShardID, key []byte) (entity []byte, class storage.Class) {
+	if shard >= OtherShards || len(key) < 2 || key[0] > byte(storage.Orphan) || len(key) < 2+int(key[1]) {
 		return nil, storage.Orphan
 	}
 	return key[2 : 2+int(key[1])], storage.Class(key[0])
@@ -152,6 +156,12 @@ func Run(t *testing.T, f Factory) {
 		{"Entities", testEntities},
 		{"Read", testRead},
 		{"Tombstones", testTombstones},
+		{"PendingCountsWhenCommitted", testPendingCommitted},
+		{"PendingIsGoneWhenAborted", testPendingAborted},
+		{"PendingAndPlain", testPendingAndPlain},
+		{"PendingAndTombstones", testPendingAndTombstones},
+		{"PendingOrphans", testPendingOrphans},
+		{"ControlRecordsStay", testControlRecordsStay},
 		{"Orphans", testOrphans},
 		{"TimesAndNils", testTimesAndNils},
 		{"VisitErrors", testVisitErrors},

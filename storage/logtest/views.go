@@ -14,7 +14,11 @@ import (
 
 // line prints a record, the way the tests write it.
 func line(off storage.Offset, r storage.Record) string {
-	entity, class := Index(r.Key)
+	if r.Txn.Kind.Control() {
+		kind, err := storage.ControlKind(r.Key)
+		return fmt.Sprintf("%d control %d of %d/%d, %d, %v", off, r.Txn.Kind, r.Txn.Producer, r.Txn.Epoch, storage.CoordinatorEpoch(r.Value), err == nil && kind == r.Txn.Kind)
+	}
+	entity, class := Index(0, r.Key)
 	var rest string
 	if len(r.Key) >= 2+len(entity) {
 		rest = string(r.Key[2+len(entity):])
@@ -23,7 +27,11 @@ func line(off storage.Offset, r storage.Record) string {
 	if r.Value == nil {
 		value = "nil"
 	}
-	return fmt.Sprintf("%d %s %s/%s = %s", off, [...]string{"header", "body", "orphan"}[class], entity, rest, value)
+	s := fmt.Sprintf("%d %s %s/%s = %s", off, [...]string{"header", "body", "orphan"}[class], entity, rest, value)
+	if r.Txn != (storage.Txn{}) {
+		s += fmt.Sprintf(" pending in %d/%d", r.Txn.Producer, r.Txn.Epoch)
+	}
+	return s
 }
 
 func expect(t TB, what string, got, want []string) {
@@ -49,10 +57,13 @@ func expectLoad(t TB, log storage.Log, entity string, want ...string) {
 func expectEntities(t TB, log storage.Log, want ...string) {
 	t.Helper()
 	var got []string
-	err := log.Entities(func(entity []byte, headers []storage.Located) error {
+	err := log.Entities(func(entity []byte, headers []storage.Located, pending bool) error {
 		s := string(entity) + ":"
 		for _, h := range headers {
 			s += " " + line(h.Offset, h.Record)
+		}
+		if pending {
+			s += " pending"
 		}
 		got = append(got, s)
 		return nil
@@ -168,17 +179,17 @@ func testTombstones(t *testing.T, f Factory) {
 	check(log)
 	s = eachView(t, s, 0, check)
 	log, d = open(t, s, 0)
-	s.Clean(0, epoch.Add(Retention)) // just not too old
+	s.Clean(0, startTime.Add(Retention)) // just not too old
 	check(log)
 	expectRead(t, log, 0, "2 body a/y = 1", "4 body a/x = nil", "5 header b/ = nil", "6 header a/ = nil")
-	s.Clean(0, epoch.Add(Retention+time.Millisecond))
+	s.Clean(0, startTime.Add(Retention+time.Millisecond))
 	check(log)
 	expectRead(t, log, 0, "2 body a/y = 1")
 	put(t, log, d, []storage.Record{rec(storage.Body, "a", "x", "back"), rec(storage.Body, "a", "y", "nil")})
 	expectLoad(t, log, "a", "7 body a/x = back")
 	put(t, log, d, []storage.Record{rec(storage.Body, "a", "x", "nil")})
 	expectEntities(t, log)
-	s.Clean(0, epoch.Add(2*Retention))
+	s.Clean(0, startTime.Add(2*Retention))
 	log, _ = open(t, s, 0)
 	if log.End() != 10 { // nothing is left, and yet
 		t.Fatalf("a log cleaned of everything ends at %d", log.End())
@@ -194,8 +205,8 @@ func testOrphans(t *testing.T, f Factory) {
 	s := f(t)
 	log, d := open(t, s, 0)
 	put(t, log, d, []storage.Record{
-		{Key: []byte{}, Value: []byte("empty key"), Time: epoch}, {Key: []byte{77}, Value: []byte("1"), Time: epoch},
-		{Key: []byte{77}, Value: []byte("2"), Time: epoch}, {Key: []byte{77, 1}, Value: nil, Time: epoch},
+		{Key: []byte{}, Value: []byte("empty key"), Time: startTime}, {Key: []byte{77}, Value: []byte("1"), Time: startTime},
+		{Key: []byte{77}, Value: []byte("2"), Time: startTime}, {Key: []byte{77, 1}, Value: nil, Time: startTime},
 	})
 	check := func(log storage.Log) {
 		expectEntities(t, log)
@@ -203,7 +214,7 @@ func testOrphans(t *testing.T, f Factory) {
 	}
 	s = eachView(t, s, 0, check)
 	log, _ = open(t, s, 0)
-	s.Clean(0, epoch)
+	s.Clean(0, startTime)
 	check(log)
 	var got []storage.Offset
 	if err := log.Read(0, func(off storage.Offset, _ storage.Record) error { got = append(got, off); return nil }); err != nil {
@@ -217,7 +228,7 @@ func testOrphans(t *testing.T, f Factory) {
 func testTimesAndNils(t *testing.T, f Factory) {
 	s := f(t)
 	log, d := open(t, s, 0)
-	times := []time.Time{epoch.Add(1500 * time.Microsecond), epoch.Add(-time.Hour), time.UnixMilli(-1), {}, epoch.Add(1e6 * time.Hour)}
+	times := []time.Time{startTime.Add(1500 * time.Microsecond), startTime.Add(-time.Hour), time.UnixMilli(-1), {}, startTime.Add(1e6 * time.Hour)}
 	var recs []storage.Record
 	for i, at := range times {
 		recs = append(recs, storage.Record{Key: Key(storage.Body, "e", fmt.Sprint(i)), Value: []byte{}, Time: at})
@@ -249,7 +260,7 @@ func testVisitErrors(t *testing.T, f Factory) {
 	for what, err := range map[string]error{
 		"load":     log.Load([]byte("a"), one),
 		"read":     log.Read(0, one),
-		"entities": log.Entities(func([]byte, []storage.Located) error { visits++; return stop }),
+		"entities": log.Entities(func([]byte, []storage.Located, bool) error { visits++; return stop }),
 	} {
 		if !errors.Is(err, stop) {
 			t.Errorf("%s returned %v", what, err)
@@ -299,7 +310,7 @@ func testReadBesideAppend(t *testing.T, f Factory) {
 		d.Append(t, log, []storage.Record{rec(storage.Body, "e", "1", v), rec(storage.Body, "e", "2", v)})
 		if i%50 == 49 {
 			d.Wait(t, log.End())
-			s.Clean(0, epoch)
+			s.Clean(0, startTime)
 		}
 	}
 	d.Wait(t, log.End())

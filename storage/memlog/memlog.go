@@ -167,11 +167,11 @@ func (l *Log) Append(recs []storage.Record) error {
 
 // clone copies a record, with the precision of time that a log keeps.
 func clone(r storage.Record) storage.Record {
-	return storage.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Time: time.UnixMilli(r.Time.UnixMilli()).UTC()}
+	return storage.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Time: time.UnixMilli(r.Time.UnixMilli()).UTC(), Txn: r.Txn}
 }
 
-// Clean drops, as compaction does, the durable records of a shard that a later
-// durable one of the same key supersedes, and the tombstones older than the time given.
+// Clean drops, as compaction does, the durable records of a shard that it no
+// longer shows, and the tombstones older than the time given.
 func (b *Backend) Clean(id storage.ShardID, tombstonesBefore time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,12 +179,13 @@ func (b *Backend) Clean(id storage.ShardID, tombstonesBefore time.Time) {
 	if s == nil {
 		return
 	}
-	latest := s.latest()
+	shown := s.shown()
+	live := shown.live()
 	s.recs = slices.DeleteFunc(s.recs, func(r storage.Located) bool {
 		if r.Offset >= s.durable {
 			return false
 		}
-		return latest[string(r.Key)].Offset != r.Offset || r.Value == nil && r.Time.Before(tombstonesBefore)
+		return !live[r.Offset] || r.Value == nil && r.Time.Before(tombstonesBefore)
 	})
 }
 
@@ -194,13 +195,4 @@ func (s *shard) durableRecs() []storage.Located {
 		return cmp.Compare(r.Offset, o)
 	})
 	return s.recs[:n]
-}
-
-// latest is the last durable record of each key.
-func (s *shard) latest() map[string]storage.Located {
-	m := map[string]storage.Located{}
-	for _, r := range s.durableRecs() {
-		m[string(r.Key)] = r
-	}
-	return m
 }

@@ -16,13 +16,18 @@ func (l *Log) Load(entity []byte, visit func(storage.Offset, storage.Record) err
 		return err
 	}
 	var classes [2][]storage.Located
-	for _, r := range l.shard.latest() {
-		e, class := l.b.index(r.Key)
+	shown := l.shard.shown()
+	for _, r := range shown.latest {
+		e, class := l.b.index(l.shard.id, r.Key)
 		if class == storage.Orphan || r.Value == nil || !bytes.Equal(e, entity) {
 			continue
 		}
-		classes[class] = append(classes[class], r)
+		classes[class] = append(classes[class], r.Located)
 	}
+	pending := shown.pendingOf(func(key []byte) bool {
+		e, class := l.b.index(l.shard.id, key)
+		return class != storage.Orphan && bytes.Equal(e, entity)
+	})
 	l.b.mu.Unlock()
 	for _, recs := range classes {
 		byKey(recs)
@@ -30,19 +35,20 @@ func (l *Log) Load(entity []byte, visit func(storage.Offset, storage.Record) err
 			return err
 		}
 	}
-	return nil
+	return show(pending, visit)
 }
 
 // Entities implements storage.Log.
-func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) error) error {
+func (l *Log) Entities(visit func(entity []byte, headers []storage.Located, pending bool) error) error {
 	l.b.mu.Lock()
 	if err := l.usable("list the entities of"); err != nil {
 		l.b.mu.Unlock()
 		return err
 	}
-	headers := map[string][]storage.Located{}
-	for _, r := range l.shard.latest() {
-		e, class := l.b.index(r.Key)
+	headers, pending := map[string][]storage.Located{}, map[string]bool{}
+	shown := l.shard.shown()
+	for _, r := range shown.latest {
+		e, class := l.b.index(l.shard.id, r.Key)
 		if class == storage.Orphan || r.Value == nil {
 			continue
 		}
@@ -51,6 +57,11 @@ func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) erro
 			hs = append(hs, storage.Located{Offset: r.Offset, Record: clone(r.Record)})
 		}
 		headers[string(e)] = hs
+	}
+	for k := range shown.pending {
+		if e, class := l.b.index(l.shard.id, []byte(k.key)); class != storage.Orphan {
+			headers[string(e)], pending[string(e)] = headers[string(e)], true
+		}
 	}
 	l.b.mu.Unlock()
 	names := make([]string, 0, len(headers))
@@ -62,7 +73,7 @@ func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) erro
 		hs := headers[name]
 		byKey(hs)
 		entity := []byte(name)
-		if err := visit(entity, hs); err != nil {
+		if err := visit(entity, hs, pending[name]); err != nil {
 			return err
 		}
 		scribble(entity)

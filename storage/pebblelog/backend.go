@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/recordlog"
 )
 
 // Backend holds the logs of all shards in one pebble database.
@@ -28,6 +29,8 @@ type Backend struct {
 	folder    queue[*shard] // shards whose tail is long
 	cleaner   queue[*shard] // shards with much that is superseded
 	tails     atomic.Int64  // bytes of all shards' logs that are not folded
+
+	builders sync.Pool // *recordlog.Builder: of sets that have several batches
 
 	commitCount atomic.Int64 // synced commits, for the benchmarks
 	counts      counters
@@ -64,6 +67,7 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{dir: dir, index: index, opts: opts, lock: lock, shards: map[storage.ShardID]*shard{}}
+	b.builders.New = func() any { return new(recordlog.Builder) }
 	b.closing.Store(true) // Open's errors are returned too
 	if err := b.openDB(fresh); err != nil {
 		return nil, errors.Join(err, lock.Close())

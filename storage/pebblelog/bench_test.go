@@ -143,7 +143,7 @@ func BenchmarkColdStart(b *testing.B) {
 			backend, logs := openAll(b, dir)
 			n := 0
 			for _, log := range logs {
-				if err := log.Entities(func([]byte, []storage.Located) error { n++; return nil }); err != nil {
+				if err := log.Entities(func([]byte, []storage.Located, bool) error { n++; return nil }); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -46,11 +46,12 @@ func (b *Backend) cleanLoop() {
 }
 
 // clean removes from the log, below the fold, what the key table no longer
-// shows: a record is live if its key's row has its offset. Expired tombstones
-// lose their row first and their record with the rest.
+// shows: a record is live if a row has its offset, a control record if one counts by it.
+// Expired tombstones lose their row first and their record with the rest.
 //
 // It goes up the log in several pebble batches, each complete in itself. As it
-// goes up, a tombstone is never gone while what it buried is still there.
+// goes up, a tombstone is never gone while what it buried is still there, nor the
+// control record of an abort while there is something it aborted.
 func (s *shard) clean(now time.Time) error {
 	began := time.Now()
 	s.cleaning.Lock()
@@ -103,16 +104,20 @@ func (s *shard) liveOffsets(folded storage.Offset, expiry int64) (live []int64, 
 		if err != nil {
 			return nil, nil, err
 		}
+		// What has been folded meanwhile is of no interest: the log there is not touched.
+		if r.kind == rowCommitted && r.control < int64(folded) {
+			live = append(live, r.control)
+		}
 		switch {
-		case r.offset >= int64(folded): // folded meanwhile; the log there is not touched
-		case r.value == nil && r.timestamp < expiry:
+		case r.offset >= int64(folded):
+		case r.kind == rowTombstone && r.timestamp < expiry:
 			expired = append(expired, expiredRow{bytes.Clone(iter.Key()), r.offset})
 		default:
 			live = append(live, r.offset)
 		}
 	}
 	slices.Sort(live)
-	return live, expired, iter.Error()
+	return slices.Compact(live), expired, iter.Error() // a control record is many rows'
 }
 
 // dropRows deletes the rows of expired tombstones, unless a fold has renewed them since.

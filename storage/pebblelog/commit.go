@@ -86,7 +86,7 @@ func (s *shard) takeSet() set {
 	defer s.mu.Unlock()
 	t := set{shard: s, log: s.setLog, batch: s.set, full: s.full, end: s.end, began: s.setBegan}
 	s.set, s.spare, s.full = s.spare, nil, nil
-	s.set.Reset(int64(s.end))
+	s.set.Reset(int64(s.end), storage.Txn{})
 	s.dirty = false
 	return t
 }
@@ -115,6 +115,11 @@ func (b *Backend) committed(t *set) {
 	s.durable.Store(int64(t.end))
 	if t.batch.Cap() > keptSet && t.batch.Len() < keptSet/4 {
 		t.batch = new(recordlog.Builder) // it was a burst's
+	}
+	for _, f := range t.full {
+		if f.Cap() <= keptSet {
+			b.builders.Put(f)
+		}
 	}
 	s.mu.Lock()
 	s.spare = t.batch

@@ -29,11 +29,21 @@
 // names the entities in the tail, one map entry each. The tail is bounded in
 // bytes, and so is what opening a shard after a crash must fold.
 //
+// # Transactions
+//
+// In the log the records of a transaction are batches of their own, as Kafka has
+// them, and so is each control record. The key table holds pending records apart
+// from the latest ones, and a fold, which goes in the log's order, resolves them:
+// mostly within its chunk, so that they never are rows at all. A row that came to be by
+// a commit remembers the control record, which cleaning then keeps as long as the
+// row. A control record in the tail may concern any entity that has pending rows,
+// so Load of such a one folds first, too.
+//
 // # Who owns what
 //
 // The committer owns the pebble batch and the shard's spare set; it swaps sets
 // under shard.mu. The notifier alone calls durable. shard.folding guards the fold
-// position and every write to the key table, shard.cleaning the log below the
+// position, the pending records and every write to the key table, shard.cleaning the log below the
 // fold; cleaning comes first. Neither shard.mu nor Backend.mu is ever held while
 // pebble is called: pebble reports failures with locks of its own held, and
 // Backend.fail takes ours.

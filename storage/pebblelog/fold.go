@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/recordlog"
 )
 
 // foldChunk bounds what one fold holds in memory and writes at once.
@@ -109,6 +110,9 @@ type fold struct {
 	// entities says which have a live record in this chunk.
 	entities map[string]bool
 	names    []string
+	// Of transactions: the pending records that were met, and the rows of those that ended.
+	fresh []freshRow
+	gone  [][]byte
 }
 
 type foldRow struct {
@@ -125,17 +129,30 @@ func (f *fold) reset() {
 	clear(f.entities)
 	clear(f.rows)
 	clear(f.names)
-	*f = fold{arena: f.arena[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], entities: f.entities, names: f.names[:0]}
+	clear(f.fresh)
+	clear(f.gone)
+	*f = fold{
+		arena: f.arena[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], entities: f.entities, names: f.names[:0],
+		fresh: f.fresh[:0], gone: f.gone[:0],
+	}
 }
 
 // foldSome folds up to foldChunk bytes of batches and returns their size.
-func (s *shard) foldSome(to storage.Offset) (int64, error) {
+func (s *shard) foldSome(to storage.Offset) (size int64, err error) {
 	f := folds.Get().(*fold)
 	defer func() {
 		f.reset()
 		folds.Put(f)
+		if err != nil {
+			s.pending = nil // half way through the chunk
+		}
 	}()
 	f.shard = s
+	if s.pending == nil {
+		if err := s.loadPendings(); err != nil {
+			return 0, err
+		}
+	}
 	folded, err := f.collect(s.meta.folded, to)
 	if err != nil {
 		return 0, err
@@ -148,6 +165,7 @@ func (s *shard) foldSome(to storage.Offset) (int64, error) {
 		return 0, err
 	}
 	s.meta = next
+	f.settlePending()
 	return int64(len(f.arena)), nil
 }
 
@@ -185,24 +203,44 @@ func (f *fold) add(base storage.Offset, value []byte) (storage.Offset, error) {
 	}
 	it := batch.Iter()
 	for it.Next() {
-		r := &it.Record
-		key := unsafe.String(unsafe.SliceData(r.Key), len(r.Key)) // in the arena, where it stays
-		i, ok := f.latest[key]
-		if !ok {
-			i = len(f.rows)
-			f.latest[key] = i
-			f.rows = append(f.rows, foldRow{key: r.Key})
+		switch r := &it.Record; {
+		case batch.Plain() && r.Value != nil:
+			f.put(r.Key, row{kind: rowValue, offset: r.Offset, timestamp: r.Timestamp, value: r.Value})
+		case batch.Attributes&recordlog.Control != 0:
+			txn, err := batch.Txn(r)
+			if err == nil {
+				err = f.resolve(txn, r.Offset)
+			}
+			if err != nil {
+				return 0, err
+			}
+		case r.Value == nil: // in a transaction, too
+			f.bury(f.put(r.Key, row{kind: rowTombstone, offset: r.Offset, timestamp: r.Timestamp}))
+		default:
+			f.pend(batch.ProducerID, r.Key, row{kind: rowPending, epoch: batch.ProducerEpoch, offset: r.Offset, timestamp: r.Timestamp, value: r.Value})
 		}
-		f.rows[i].latest = row{r.Offset, r.Timestamp, r.Value}
 	}
 	return storage.Offset(batch.NextOffset()), it.Err()
+}
+
+// put makes a record its key's latest. The key stays where it is: it is in the arena, or nobody else's.
+func (f *fold) put(recordKey []byte, r row) (key string) {
+	key = unsafe.String(unsafe.SliceData(recordKey), len(recordKey))
+	i, ok := f.latest[key]
+	if !ok {
+		i = len(f.rows)
+		f.latest[key] = i
+		f.rows = append(f.rows, foldRow{key: recordKey})
+	}
+	f.rows[i].latest = r
+	return key
 }
 
 // file finds out where each record belongs, and sorts.
 func (f *fold) file() {
 	for i := range f.rows {
 		r := &f.rows[i]
-		entity, class := f.shard.b.index(r.key)
+		entity, class := f.shard.b.index(f.shard.id, r.key)
 		start := len(f.keys)
 		f.keys = rowKey(f.keys, f.shard.id, entity, class, r.key)
 		r.row = f.keys[start:len(f.keys):len(f.keys)]
@@ -223,12 +261,12 @@ func (f *fold) write(next meta) error {
 	defer batch.Close()
 	for i := range f.rows {
 		r := &f.rows[i]
-		op := batch.SetDeferred(len(r.row), r.latest.size())
-		copy(op.Key, r.row)
-		r.latest.put(op.Value)
-		if err := op.Finish(); err != nil {
+		if err := setRow(batch, r.row, &r.latest); err != nil {
 			return err
 		}
+	}
+	if err := f.writePending(batch); err != nil {
+		return err
 	}
 	if err := f.mark(batch); err != nil {
 		return err
@@ -239,8 +277,15 @@ func (f *fold) write(next meta) error {
 	return s.b.write(batch, false)
 }
 
-// mark sets the markers of entities that have a live record, and removes those
-// of entities whose last one the chunk's tombstones end.
+func setRow(batch *pebble.Batch, key []byte, r *row) error {
+	op := batch.SetDeferred(len(key), r.size())
+	copy(op.Key, key)
+	r.put(op.Value)
+	return op.Finish()
+}
+
+// mark sets the markers of entities that have a live record, pending or not, and
+// removes those of entities whose last one ends in the chunk.
 func (f *fold) mark(batch *pebble.Batch) error {
 	for name := range f.entities {
 		f.names = append(f.names, name)
@@ -248,7 +293,7 @@ func (f *fold) mark(batch *pebble.Batch) error {
 	slices.Sort(f.names)
 	var key []byte
 	for _, name := range f.names {
-		live := f.entities[name]
+		live := f.entities[name] || f.shard.pending.entities[name] > 0
 		if !live {
 			var err error
 			if live, err = f.livesOn([]byte(name)); err != nil {
@@ -269,11 +314,16 @@ func (f *fold) mark(batch *pebble.Batch) error {
 	return nil
 }
 
-// livesOn says whether the entity, of which the chunk has only tombstones, has
-// a live row of a key that the chunk does not have.
+// livesOn says whether the entity, of which the chunk leaves nothing alive, has a
+// live row of a key that the chunk does not have.
 func (f *fold) livesOn(entity []byte) (lives bool, err error) {
 	s := f.shard
-	err = s.rows(entity, func(_ storage.Class, key []byte, r row) error {
+	iter, err := s.pendingIter(entity)
+	if err != nil {
+		return false, err
+	}
+	defer iter.Close()
+	err = s.rows(iter, entity, func(_ storage.Class, key []byte, r row) error {
 		if _, inChunk := f.latest[string(key)]; r.value == nil || inChunk {
 			return nil
 		}

@@ -42,16 +42,53 @@ func TestKeys(t *testing.T) {
 	})
 }
 
+// TestPendingKeys: they come apart as they were put together, and lie within
+// their own entity's prefix.
+func TestPendingKeys(t *testing.T) {
+	name := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		id := storage.ShardID(rapid.Uint16().Draw(t, "shard"))
+		class := storage.Class(rapid.IntRange(0, 2).Draw(t, "class"))
+		entity, key, producer := name.Draw(t, "entity"), name.Draw(t, "key"), rapid.Int64().Draw(t, "producer")
+		k := pendingKey(nil, id, entity, class, key, producer)
+		at, err := splitPending(k, nil)
+		if class == storage.Orphan {
+			entity = nil
+		}
+		if err != nil || !bytes.Equal(at.entity, entity) || !bytes.Equal(at.key, key) || at.class != class || at.producer != producer {
+			t.Fatalf("%x came apart as %+v, %v", k, at, err)
+		}
+		if !bytes.HasPrefix(k, entityKey(nil, id, regionPending, entity)) {
+			t.Fatalf("%x is not within its entity %x", k, entity)
+		}
+		if n := rapid.IntRange(regionKeySize, len(k)-1).Draw(t, "cut"); n < len(k)-len(key) {
+			if _, err := splitPending(k[:n], nil); err == nil {
+				t.Fatalf("%x was taken apart", k[:n])
+			}
+		}
+	})
+}
+
 func TestRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := row{offset: rapid.Int64Range(0, 1<<62).Draw(t, "offset"), timestamp: rapid.Int64().Draw(t, "timestamp")}
-		if rapid.Bool().Draw(t, "value") {
+		r := row{
+			kind: rapid.SampledFrom([]byte{rowTombstone, rowValue, rowCommitted, rowPending}).Draw(t, "kind"), offset: rapid.Int64Range(0, 1<<61).Draw(t, "offset"),
+			timestamp: rapid.Int64().Draw(t, "timestamp"),
+		}
+		switch r.kind {
+		case rowCommitted:
+			r.control = r.offset + rapid.Int64Range(1, 1<<61).Draw(t, "control")
+		case rowPending:
+			r.epoch = rapid.Int16().Draw(t, "epoch")
+		}
+		if r.kind != rowTombstone {
 			r.value = rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
 		}
 		b := make([]byte, r.size())
 		r.put(b)
 		got, err := parseRow(b)
-		if err != nil || got.offset != r.offset || got.timestamp != r.timestamp || !bytes.Equal(got.value, r.value) || (got.value == nil) != (r.value == nil) {
+		same := got.kind == r.kind && got.offset == r.offset && got.timestamp == r.timestamp && got.control == r.control && got.epoch == r.epoch
+		if err != nil || !same || !bytes.Equal(got.value, r.value) || (got.value == nil) != (r.value == nil) {
 			t.Fatalf("%+v became %+v, %v", r, got, err)
 		}
 		for n := range min(len(b), 3) {

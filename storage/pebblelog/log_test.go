@@ -161,7 +161,7 @@ func TestFoldsAndCleansByItself(t *testing.T) {
 // TestRefile opens with an Index that knows more.
 func TestRefile(t *testing.T) {
 	opts := small(vfs.NewMem())
-	blind := func([]byte) ([]byte, storage.Class) { return nil, storage.Orphan }
+	blind := func(storage.ShardID, []byte) ([]byte, storage.Class) { return nil, storage.Orphan }
 	b, err := Open("data", blind, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,9 @@ func TestRefile(t *testing.T) {
 	d.Wait(t, 3)
 	dead := body("g", "k", "")
 	dead.Value = nil
-	if err := log.Append([]storage.Record{dead}); err != nil {
+	pending := body("h", "k", "v")
+	pending.Txn = storage.Txn{Producer: 7, Kind: storage.Pending}
+	if err := log.Append([]storage.Record{dead, pending}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err != nil {
@@ -184,10 +186,13 @@ func TestRefile(t *testing.T) {
 	defer b.Close()
 	log, _ = openShard(t, b, 0)
 	var names []string
-	if err := log.Entities(func(e []byte, _ []storage.Located) error { names = append(names, string(e)); return nil }); err != nil {
+	if err := log.Entities(func(e []byte, _ []storage.Located, pending bool) error {
+		names = append(names, fmt.Sprint(string(e), pending))
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(names) != "[e f]" {
+	if fmt.Sprint(names) != "[efalse ffalse htrue]" {
 		t.Fatalf("entities %v", names)
 	}
 }

@@ -30,7 +30,7 @@ func (s *shard) refile() error {
 	if err = errors.Join(err, iter.Error(), iter.Close()); err != nil {
 		return err
 	}
-	s.meta.index = s.b.opts.IndexVersion
+	s.meta.index, s.pending = s.b.opts.IndexVersion, nil
 	if err := batch.Set(shardKey(nil, spaceMeta, s.id), s.meta.encode(), nil); err != nil {
 		return err
 	}
@@ -38,6 +38,9 @@ func (s *shard) refile() error {
 }
 
 func (s *shard) refileRow(batch *pebble.Batch, iter *pebble.Iterator) error {
+	if iter.Key()[regionKeySize-1] == regionPending {
+		return s.refilePending(batch, iter)
+	}
 	_, key, marker, err := splitRow(iter.Key(), nil)
 	if err != nil || marker {
 		return err
@@ -50,12 +53,28 @@ func (s *shard) refileRow(batch *pebble.Batch, iter *pebble.Iterator) error {
 	if err != nil {
 		return err
 	}
-	entity, class := s.b.index(key)
+	entity, class := s.b.index(s.id, key)
 	if err := batch.Set(rowKey(nil, s.id, entity, class, key), value, nil); err != nil {
 		return err
 	}
 	if class == storage.Orphan || r.value == nil {
 		return nil
+	}
+	return batch.Set(markerKey(nil, s.id, entity), nil, nil)
+}
+
+func (s *shard) refilePending(batch *pebble.Batch, iter *pebble.Iterator) error {
+	at, err := splitPending(iter.Key(), nil)
+	if err != nil {
+		return err
+	}
+	value, err := iter.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	entity, class := s.b.index(s.id, at.key)
+	if err := batch.Set(pendingKey(nil, s.id, entity, class, at.key, at.producer), value, nil); err != nil || class == storage.Orphan {
+		return err
 	}
 	return batch.Set(markerKey(nil, s.id, entity), nil, nil)
 }

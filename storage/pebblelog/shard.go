@@ -37,14 +37,16 @@ type shard struct {
 	delivered storage.Offset // up to where a Log was told
 	told      sync.Cond      // delivered moved, or the backend failed
 	set       *recordlog.Builder
-	full      []*recordlog.Builder // batches of the set that reached maxSet, before set
+	full      []*recordlog.Builder // the set's batches before this one
 	setLog    *Log                 // who appended the set
 	setBegan  time.Time            // when its first record was appended
 	spare     *recordlog.Builder   // the committer's last, for the next set
 	dirty     bool                 // in the committer's queue
 	// touched has the last offset of each entity in the tail, so that Load knows
 	// whether the key table has all of it.
-	touched     map[string]*storage.Offset
+	touched map[string]*storage.Offset
+	// control is the offset of the last control record, which may concern any entity.
+	control     storage.Offset
 	lastEntity  []byte // the entity of the record before, and its entry
 	lastTouched *storage.Offset
 
@@ -52,14 +54,15 @@ type shard struct {
 	inFolder atomic.Bool
 	inClean  atomic.Bool
 
-	folding sync.Mutex // one fold at a time; guards meta and the write of k rows
+	folding sync.Mutex // one fold at a time; guards meta, pending and the write of k rows
 	meta    meta
+	pending *pendings // nil: not read
 
 	cleaning sync.Mutex // one cleaning at a time; taken before folding
 }
 
 func newShard(b *Backend, id storage.ShardID) *shard {
-	s := &shard{b: b, id: id, set: new(recordlog.Builder), spare: new(recordlog.Builder), touched: map[string]*storage.Offset{}}
+	s := &shard{b: b, id: id, set: new(recordlog.Builder), spare: new(recordlog.Builder), touched: map[string]*storage.Offset{}, control: -1}
 	s.told.L = &s.mu
 	return s
 }
@@ -92,7 +95,7 @@ func (s *shard) load() error {
 	}
 	s.mu.Lock()
 	s.end, s.delivered = end, end
-	s.set.Reset(int64(end))
+	s.set.Reset(int64(end), storage.Txn{})
 	s.mu.Unlock()
 	s.durable.Store(int64(end))
 	s.tail.Store(tail)
@@ -215,14 +218,19 @@ func (l *Log) Append(recs []storage.Record) error {
 		return nil
 	}
 	if s.set.Len() >= maxSet {
-		s.full = append(s.full, s.set)
-		s.set = new(recordlog.Builder)
-		s.set.Reset(int64(s.end))
+		s.begin(recs[0].Txn)
 	}
 	for i := range recs {
 		r := &recs[i]
+		if r.Txn != s.set.Txn() || r.Txn.Kind.Control() {
+			s.begin(r.Txn)
+		}
 		s.set.Append(r.Key, r.Value, r.Time.UnixMilli())
-		s.touch(r.Key)
+		if r.Txn.Kind.Control() {
+			s.control = s.end
+		} else {
+			s.touch(r.Key)
+		}
 		s.end++
 	}
 	s.setLog = l
@@ -233,10 +241,19 @@ func (l *Log) Append(recs []storage.Record) error {
 	return nil
 }
 
+// begin begins another batch of the set, of records of a transaction.
+func (s *shard) begin(txn storage.Txn) {
+	if s.set.Count() > 0 {
+		s.full = append(s.full, s.set)
+		s.set = s.b.builders.Get().(*recordlog.Builder)
+	}
+	s.set.Reset(int64(s.end), txn)
+}
+
 // touch notes the entity of the record at end. Records of one step are mostly
 // of one entity, which is then looked up once.
 func (s *shard) touch(key []byte) {
-	entity, class := s.b.index(key)
+	entity, class := s.b.index(s.id, key)
 	if class == storage.Orphan {
 		return
 	}
@@ -261,4 +278,7 @@ func (s *shard) untouch(folded storage.Offset) {
 		}
 	}
 	s.lastTouched = nil
+	if s.control < folded {
+		s.control = -1
+	}
 }

@@ -2,7 +2,10 @@ package pebblelog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -36,29 +39,87 @@ func (l *Log) Load(entity []byte, visit func(storage.Offset, storage.Record) err
 	s := l.shard
 	s.mu.Lock()
 	_, inTail := s.touched[string(entity)]
+	resolves := s.control >= 0
 	s.mu.Unlock()
-	if inTail {
+	iter, err := s.pendingIter(entity)
+	if err != nil {
+		return err
+	}
+	defer func() { iter.Close() }()
+	pending := iter.First()
+	if inTail || pending && resolves {
 		if err := s.fold(); err != nil {
 			return fmt.Errorf("load: %w", err)
 		}
+		iter.Close()
+		if iter, err = s.pendingIter(entity); err != nil {
+			return err
+		}
+		pending = iter.First()
 	}
-	return s.rows(entity, func(_ storage.Class, key []byte, r row) error {
+	var last []storage.Located
+	if pending { // all of it is one moment's: the iterator's
+		if last, err = s.pendingRows(iter); err != nil {
+			return err
+		}
+	}
+	err = s.rows(iter, entity, func(_ storage.Class, key []byte, r row) error {
 		if r.value == nil {
 			return nil
 		}
 		return visit(storage.Offset(r.offset), r.record(key))
 	})
+	if err != nil {
+		return err
+	}
+	for _, r := range last {
+		if err := visit(r.Offset, r.Record); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// rows visits the rows of an entity, headers first, tombstones included.
-func (s *shard) rows(entity []byte, visit func(storage.Class, []byte, row) error) error {
+// pendingIter is an iterator over the pending records of an entity.
+func (s *shard) pendingIter(entity []byte) (*pebble.Iterator, error) {
 	var low, high [128]byte
-	prefix := append(entityKey(low[:0], s.id, regionHeads, entity), tagHeader)
+	prefix := entityKey(low[:0], s.id, regionPending, entity)
 	iter, err := s.b.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(append(high[:0], prefix...))})
 	if err != nil {
-		return fmt.Errorf("read shard %d: %w", s.id, err)
+		return nil, fmt.Errorf("read shard %d: %w", s.id, err)
 	}
-	defer iter.Close()
+	return iter, nil
+}
+
+// pendingRows are the pending records from where the iterator is, by offset.
+func (s *shard) pendingRows(iter *pebble.Iterator) ([]storage.Located, error) {
+	var recs []storage.Located
+	for ok := true; ok; ok = iter.Next() {
+		at, err := splitPending(iter.Key(), nil)
+		if err != nil {
+			return nil, fmt.Errorf("read shard %d: %w", s.id, err)
+		}
+		if at.class == storage.Orphan {
+			continue // under the entity that has no name
+		}
+		r, err := s.rowAt(iter)
+		if err != nil {
+			return nil, err
+		}
+		r.value = append([]byte{}, r.value...)
+		rec := r.record(bytes.Clone(at.key))
+		rec.Txn = storage.Txn{Producer: at.producer, Epoch: r.epoch, Kind: storage.Pending}
+		recs = append(recs, storage.Located{Offset: storage.Offset(r.offset), Record: rec})
+	}
+	slices.SortFunc(recs, func(a, b storage.Located) int { return cmp.Compare(a.Offset, b.Offset) })
+	return recs, iter.Error()
+}
+
+// rows visits the rows of an entity that are not pending, headers first,
+// tombstones included.
+func (s *shard) rows(iter *pebble.Iterator, entity []byte, visit func(storage.Class, []byte, row) error) error {
+	prefix := append(entityKey(nil, s.id, regionHeads, entity), tagHeader)
+	iter.SetBounds(prefix, after(bytes.Clone(prefix)))
 	if err := s.rowsOf(iter, storage.Header, len(prefix), visit); err != nil {
 		return err
 	}
@@ -97,7 +158,7 @@ func (s *shard) rowAt(iter *pebble.Iterator) (row, error) {
 
 // Entities implements storage.Log: one scan of the markers and headers, which
 // lie together, whatever number of bodies there is.
-func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) error) error {
+func (l *Log) Entities(visit func(entity []byte, headers []storage.Located, pending bool) error) error {
 	done, err := l.use("list the entities of")
 	if err != nil {
 		return err
@@ -107,13 +168,27 @@ func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) erro
 	if err := s.fold(); err != nil {
 		return fmt.Errorf("list the entities: %w", err)
 	}
-	heads := regionKey(nil, s.id, regionHeads)
-	iter, err := s.b.db.NewIter(&pebble.IterOptions{LowerBound: heads, UpperBound: after(bytes.Clone(heads))})
+	first := regionKey(nil, s.id, regionPending)
+	iter, err := s.b.db.NewIter(&pebble.IterOptions{LowerBound: first, UpperBound: after(bytes.Clone(first))})
 	if err != nil {
 		return fmt.Errorf("list the entities of shard %d: %w", s.id, err)
 	}
 	defer iter.Close()
-	e := entityScan{shard: s, visit: visit}
+	e := entityScan{shard: s, visit: visit, pending: map[string]bool{}}
+	for ok := iter.First(); ok; ok = iter.Next() {
+		at, err := splitPending(iter.Key(), nil)
+		if err != nil {
+			return fmt.Errorf("list the entities of shard %d: %w", s.id, err)
+		}
+		if at.class != storage.Orphan {
+			e.pending[string(at.entity)] = true
+		}
+	}
+	if err := iter.Error(); err != nil {
+		return fmt.Errorf("list the entities of shard %d: %w", s.id, err)
+	}
+	heads := regionKey(nil, s.id, regionHeads)
+	iter.SetBounds(heads, after(bytes.Clone(heads)))
 	for ok := iter.First(); ok; ok = iter.Next() {
 		if err := e.row(iter); err != nil {
 			return err
@@ -129,7 +204,8 @@ func (l *Log) Entities(visit func(entity []byte, headers []storage.Located) erro
 // without a marker are tombstones.
 type entityScan struct {
 	shard   *shard
-	visit   func([]byte, []storage.Located) error
+	visit   func([]byte, []storage.Located, bool) error
+	pending map[string]bool // entities with pending records
 	entity  []byte // of the marker last seen
 	open    bool   // it has not been visited yet
 	headers []storage.Located
@@ -175,7 +251,7 @@ func (e *entityScan) flush() error {
 		return nil
 	}
 	e.open = false
-	err := e.visit(e.entity, e.headers)
+	err := e.visit(e.entity, e.headers, e.pending[string(e.entity)])
 	e.headers, e.bytes = e.headers[:0], e.bytes[:0]
 	return err
 }
@@ -209,11 +285,16 @@ func (l *Log) Read(from storage.Offset, visit func(storage.Offset, storage.Recor
 		}
 		it := batch.Iter()
 		for it.Next() {
-			r := row{it.Record.Offset, it.Record.Timestamp, it.Record.Value}
-			if storage.Offset(r.offset) < from {
+			r := &it.Record
+			if storage.Offset(r.Offset) < from {
 				continue
 			}
-			if err := visit(storage.Offset(r.offset), r.record(it.Record.Key)); err != nil {
+			txn, err := batch.Txn(r)
+			if err != nil {
+				return fmt.Errorf("read shard %d: %w", s.id, err)
+			}
+			rec := storage.Record{Key: r.Key, Value: r.Value, Time: time.UnixMilli(r.Timestamp).UTC(), Txn: txn}
+			if err := visit(storage.Offset(r.Offset), rec); err != nil {
 				return err
 			}
 		}

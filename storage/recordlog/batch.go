@@ -70,6 +70,25 @@ type Batch struct {
 // Bytes is the batch as stored.
 func (b *Batch) Bytes() []byte { return b.data }
 
+// Plain says that the batch is of no transaction.
+func (h *Header) Plain() bool { return h.Attributes&(Transactional|Control) == 0 }
+
+// Txn is what a record of the batch has to do with a transaction.
+func (b *Batch) Txn(r *Record) (storage.Txn, error) {
+	if b.Plain() {
+		return storage.Txn{}, nil
+	}
+	t := storage.Txn{Producer: b.ProducerID, Epoch: b.ProducerEpoch, Kind: storage.Pending}
+	if b.Attributes&Control == 0 {
+		return t, nil
+	}
+	var err error
+	if t.Kind, err = storage.ControlKind(r.Key); err != nil {
+		return t, fmt.Errorf("record batch at position %d: offset %d: %w", b.pos, r.Offset, err)
+	}
+	return t, nil
+}
+
 // Parse reads the batch at the start of data. pos is where data lies in its
 // file, for the error. What follows the batch is left alone: the next one
 // begins len(b.Bytes()) further on.

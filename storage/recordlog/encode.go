@@ -3,26 +3,44 @@ package recordlog
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/kcoord/kcoord/storage"
 )
 
 // noHeaders is a record's empty list of headers.
 var noHeaders = []byte{0}
 
-// Builder builds an uncompressed batch without a producer id, record by record,
-// in memory that it keeps from batch to batch.
+// Builder builds an uncompressed batch, record by record, in memory that it
+// keeps from batch to batch.
 type Builder struct {
 	h   Header
+	txn storage.Txn
 	buf []byte
 }
 
-// Reset begins a batch at an offset. Bytes handed out by Finish become invalid.
-func (b *Builder) Reset(base int64) {
+// Reset begins a batch at an offset, of records that belong to this transaction:
+// Kafka keeps each transaction's apart, and each control record. Bytes handed out
+// by Finish become invalid.
+func (b *Builder) Reset(base int64, txn storage.Txn) {
 	if cap(b.buf) < HeaderSize {
 		b.buf = make([]byte, HeaderSize, 4096)
 	}
 	b.buf = b.buf[:HeaderSize]
+	b.txn = txn
 	b.h = Header{BaseOffset: base, LeaderEpoch: -1, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1}
+	if txn.Kind == storage.Plain {
+		return
+	}
+	b.h.Attributes, b.h.ProducerID, b.h.ProducerEpoch = Transactional, txn.Producer, txn.Epoch
+	if txn.Kind.Control() {
+		b.h.Attributes |= Control
+	} else {
+		b.h.BaseSequence = 0 // what Kafka's coordinator writes, in every batch
+	}
 }
+
+// Txn is the transaction of the batch.
+func (b *Builder) Txn() storage.Txn { return b.txn }
 
 // Len is the size of the batch so far, Count its number of records.
 func (b *Builder) Len() int   { return len(b.buf) }

@@ -64,6 +64,59 @@ func TestGolden(t *testing.T) {
 	t.Logf("%d segments: %d batches with %d records the same, %d compressed, %d older", len(files), batches, records, compressed, old)
 }
 
+// TestTransactionsAsKafkaWritesThem builds each transactional and control batch
+// of a real broker's log from its records, and wants the same bytes.
+func TestTransactionsAsKafkaWritesThem(t *testing.T) {
+	files, _ := filepath.Glob("../../../shared/fixtures/segments/4.4.0/__*/*.log")
+	if len(files) == 0 {
+		t.Skip("no Kafka segments: nothing to compare with")
+	}
+	pending, control := 0, 0
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(data) > 0 {
+			b, err := Parse(data, 0)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			data = data[len(b.Bytes()):]
+			if b.Plain() {
+				continue
+			}
+			recs, err := all(&b)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			txn, err := b.Txn(&recs[0])
+			if err != nil || b.Plain() != (txn.Kind == storage.Plain) {
+				t.Fatalf("%s: %+v is %+v: %v", name, b.Header, txn, err)
+			}
+			var build Builder
+			build.Reset(b.BaseOffset, txn)
+			build.h.LeaderEpoch = b.LeaderEpoch // the broker's to assign
+			for _, r := range recs {
+				key, value := r.Key, r.Value
+				if txn.Kind.Control() {
+					key, value = storage.AppendControl(nil, nil, txn.Kind, storage.CoordinatorEpoch(r.Value))
+					control++
+				} else {
+					pending++
+				}
+				build.Append(key, value, r.Timestamp)
+			}
+			if got := build.Finish(); !bytes.Equal(got, b.Bytes()) {
+				t.Fatalf("%s at offset %d:\n got %x\nwant %x", name, b.BaseOffset, got, b.Bytes())
+			}
+		}
+	}
+	if pending == 0 || control == 0 {
+		t.Fatalf("%d records of transactions, %d control records", pending, control)
+	}
+}
+
 func all(b *Batch) ([]Record, error) {
 	var recs []Record
 	it := b.Iter()
@@ -75,7 +128,7 @@ func all(b *Batch) ([]Record, error) {
 
 func build(base int64, kvs ...string) []byte {
 	var b Builder
-	b.Reset(base)
+	b.Reset(base, storage.Txn{})
 	for i := 0; i < len(kvs); i += 2 {
 		var v []byte
 		if kvs[i+1] != "nil" {
@@ -191,7 +244,7 @@ func TestAllocations(t *testing.T) {
 	var b Builder
 	key, value := make([]byte, 40), make([]byte, 60)
 	fill := func() []byte {
-		b.Reset(5)
+		b.Reset(5, storage.Txn{})
 		for i := range 10 {
 			b.Append(key, value, int64(i))
 		}
@@ -303,7 +356,7 @@ func BenchmarkBuild10(b *testing.B) {
 	key, value := make([]byte, 40), make([]byte, 60)
 	b.ReportAllocs()
 	for b.Loop() {
-		bl.Reset(5)
+		bl.Reset(5, storage.Txn{})
 		for i := range 10 {
 			bl.Append(key, value, int64(i))
 		}

@@ -25,7 +25,7 @@ type Codec struct {
 }
 
 // Index files a key under its group. What has no group that could be read is an orphan.
-func Index(key []byte) (entity []byte, class storage.Class) {
+func Index(_ storage.ShardID, key []byte) (entity []byte, class storage.Class) {
 	group, t, err := groupmeta.GroupOfKey(key)
 	switch {
 	case err != nil:

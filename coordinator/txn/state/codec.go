@@ -32,7 +32,7 @@ type Codec struct {
 }
 
 // Index files a key under its transactional id. What has none that could be read is an orphan.
-func Index(key []byte) (entity []byte, class storage.Class) {
+func Index(_ storage.ShardID, key []byte) (entity []byte, class storage.Class) {
 	k, err := txnlog.DecodeKey(key)
 	if err != nil {
 		return nil, storage.Orphan

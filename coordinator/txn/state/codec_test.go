@@ -91,12 +91,12 @@ func TestIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, class := Index(key); string(id) != "x" || class != storage.Header {
+	if id, class := Index(0, key); string(id) != "x" || class != storage.Header {
 		t.Errorf("%q, %v", id, class)
 	}
 	c := &Codec{}
 	for _, key := range [][]byte{nil, {}, {0}, {0, 7, 0, 1, 'x'}, key[:len(key)-1]} {
-		if id, class := Index(key); class != storage.Orphan {
+		if id, class := Index(0, key); class != storage.Orphan {
 			t.Errorf("%x is of %q, %v", key, id, class)
 		}
 		r := c.Decode(key, []byte("v"))
