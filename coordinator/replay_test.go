@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/kcoord/kcoord/coordinator/group/state"
 	"github.com/kcoord/kcoord/coordinator/machine"
 	"github.com/kcoord/kcoord/coordinator/shard/shardtest"
+	"github.com/kcoord/kcoord/metadataversion"
 )
 
 type (
@@ -34,8 +36,8 @@ var testConfig = group.Config{
 	ResidentOffsets:        5,
 }
 
-func newGroupHarness() *groupHarness {
-	codec := &state.Codec{}
+func newGroupHarness(v metadataversion.Version) *groupHarness {
+	codec := &state.Codec{Versions: metadataversion.Writes(v, metadataversion.Defaults(v))}
 	return shardtest.New(shardtest.Options[group.Request, state.Record, group.Response, struct{}]{
 		Index: state.Index,
 		Codec: codec,
@@ -44,6 +46,9 @@ func newGroupHarness() *groupHarness {
 		},
 	})
 }
+
+// anyVersion is a finalized version: what it does not write must not be live.
+var anyVersion = rapid.SampledFrom(slices.Collect(metadataversion.All()))
 
 // client remembers what it was told, as a consumer does.
 type client struct {
@@ -60,7 +65,7 @@ type client struct {
 // decisions leave hard state alone; and in the end every request is answered.
 func TestGroupsReplayToWhatTheyAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &script{t: t, h: newGroupHarness(), committed: map[string][]*attempt{}, byName: map[string]then{}}
+		s := &script{t: t, h: newGroupHarness(anyVersion.Draw(t, "metadata.version")), committed: map[string][]*attempt{}, byName: map[string]then{}}
 		s.h.Answered = func(name string, r group.Response, err error) {
 			if f := s.byName[name]; f != nil && err == nil {
 				f(r)

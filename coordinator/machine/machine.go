@@ -100,6 +100,10 @@ type Machine[Req, Rec, Resp, Eff any] interface {
 
 // Codec turns a machine's records into Kafka's bytes and back.
 type Codec[Rec any] interface {
+	// Settle takes out of a record that was just decided what the version that it
+	// will be written in has no place for, so that what is applied is what the log
+	// gives back. What the record points to it does not change.
+	Settle(rec *Rec)
 	// Append appends the record's key and value to the slices given. tombstone
 	// says that there is no value.
 	Append(key, value []byte, rec *Rec) (k, v []byte, tombstone bool)

@@ -201,6 +201,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) finish(token machine.Token, reply func(Resp
 	defer s.out.Reset()
 	base := s.log.End()
 	for i := range s.out.Records {
+		s.o.Codec.Settle(&s.out.Records[i])
 		s.m.Apply(base+storage.Offset(i), s.out.Records[i])
 	}
 	if len(s.out.Records) > 0 {

@@ -158,6 +158,8 @@ func (t *toy) Dump(w io.Writer) {
 
 type toyCodec struct{}
 
+func (toyCodec) Settle(*rec) {}
+
 func (toyCodec) Append(key, value []byte, r *rec) ([]byte, []byte, bool) {
 	return append(key, r.box+"/"+r.register...), append(value, r.value...), r.gone
 }

@@ -3,6 +3,7 @@ package txn_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/kcoord/kcoord/coordinator/shard/shardtest"
 	"github.com/kcoord/kcoord/coordinator/txn"
 	"github.com/kcoord/kcoord/coordinator/txn/state"
+	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 )
 
@@ -101,8 +103,16 @@ func TestAnyScriptOfProducersKeepsItsPromises(t *testing.T) {
 				FenceStale:         rapid.Bool().Draw(t, "fence stale"), Resident: 1, Events: 20,
 			},
 		}
+		// What a finalized version does not write must not be live.
+		v := rapid.SampledFrom(slices.Collect(metadataversion.All())).Draw(t, "metadata.version")
+		levels := metadataversion.Defaults(v)
+		if most := &levels[metadataversion.TransactionVersion]; *most < w.cfg.TransactionVersion {
+			w.cfg.TransactionVersion = 1
+		} else {
+			*most = w.cfg.TransactionVersion
+		}
 		w.h = shardtest.New(shardtest.Options[txn.Request, state.Record, txn.Response, txn.Effect]{
-			Index: state.Index, Codec: &state.Codec{},
+			Index: state.Index, Codec: &state.Codec{Versions: metadataversion.Writes(v, levels)},
 			New: func() machine.Machine[txn.Request, state.Record, txn.Response, txn.Effect] {
 				return spy{checked{Dumper: txn.New(w.cfg)}, w.effects}
 			},

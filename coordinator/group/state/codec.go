@@ -7,18 +7,15 @@ import (
 
 	"github.com/kcoord/kcoord/groupmeta"
 	"github.com/kcoord/kcoord/internal/recordbin"
+	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 )
 
-// Versions that are written, those of Kafka 4.4.0 at metadata.version 4.4-IV2.
-const (
-	offsetVersion        = 4
-	offsetExpiresVersion = 1 // the only one that holds an expiry time
-	groupVersion         = 3
-)
-
-// Codec turns records into Kafka's bytes and back. It is shared by all shards.
+// Codec turns records into Kafka's bytes and back. Each shard has its own.
 type Codec struct {
+	// Versions are those that records are written in; zero: the latest. They may change
+	// between two steps of the shard, and not within one.
+	Versions metadataversion.RecordVersions
 	// Unreadable is told of every record that could not be read. It must not
 	// block. key is the record's own.
 	Unreadable func(group string, key []byte, problem error)
@@ -40,19 +37,20 @@ func Index(_ storage.ShardID, key []byte) (entity []byte, class storage.Class) {
 // cannot be written: what is too long for one is refused before (group's check.go).
 func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone bool) {
 	var err error
-	switch r.Kind {
-	case KindOffset:
+	c.Settle(r)
+	switch {
+	case r.Kind == KindOffset && r.Key == nil:
 		key, err = appendOffsetKey(key, r)
 		if err == nil && !r.Tombstone {
-			value, err = appendOffset(value, &r.Offset)
+			value, err = appendOffset(value, &r.Offset, c.writes().OffsetCommit(!r.Offset.Expires.IsZero()))
 		}
-	case KindGroup:
+	case r.Kind == KindGroup && r.Key == nil:
 		k := groupmeta.GroupMetadataKey{Group: r.Group}
 		key, err = k.AppendTo(key)
 		if err == nil && !r.Tombstone {
-			value, err = r.Classic.value().AppendTo(value, groupVersion)
+			value, err = r.Classic.value().AppendTo(value, c.writes().Group)
 		}
-	default:
+	default: // bytes that are written as they are
 		key, value = append(key, r.Key...), append(value, r.Value...)
 	}
 	if err != nil {
@@ -70,7 +68,7 @@ func appendOffsetKey(dst []byte, r *Record) ([]byte, error) {
 	return k.AppendTo(dst)
 }
 
-func appendOffset(dst []byte, o *Offset) ([]byte, error) {
+func appendOffset(dst []byte, o *Offset, version int16) ([]byte, error) {
 	v := groupmeta.OffsetCommitValue{
 		Offset:          o.Offset,
 		LeaderEpoch:     o.LeaderEpoch,
@@ -78,11 +76,6 @@ func appendOffset(dst []byte, o *Offset) ([]byte, error) {
 		CommitTimestamp: millis(o.Committed),
 		ExpireTimestamp: millis(o.Expires),
 		TopicID:         o.TopicID,
-	}
-	version := int16(offsetVersion)
-	if !o.Expires.IsZero() {
-		// Kafka gives up the leader epoch and the topic id for the expiry time, too.
-		version, v.LeaderEpoch, v.TopicID = offsetExpiresVersion, -1, groupmeta.UUID{}
 	}
 	return v.AppendTo(dst, version)
 }

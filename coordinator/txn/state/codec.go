@@ -7,12 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 	"github.com/kcoord/kcoord/txnlog"
 )
-
-// valueVersion is the version that is written: Kafka's from transaction.version 1 on.
-const valueVersion = 1
 
 // highestVersion is the highest transaction version that there is.
 const highestVersion = 2
@@ -24,8 +22,11 @@ const longest = math.MaxInt16
 // is longer; its flexible versions could carry them.
 func Writable(name string) bool { return len(name) <= longest }
 
-// Codec turns records into Kafka's bytes and back. It is shared by all shards.
+// Codec turns records into Kafka's bytes and back. Each shard has its own.
 type Codec struct {
+	// Versions are those that records are written in; zero: the latest. They may change
+	// between two steps of the shard, and not within one.
+	Versions metadataversion.RecordVersions
 	// Unreadable is told of every record that could not be read. It must not
 	// block. key is the record's own.
 	Unreadable func(id string, key []byte, problem error)
@@ -43,13 +44,14 @@ func Index(_ storage.ShardID, key []byte) (entity []byte, class storage.Class) {
 // Append appends a record's key and value. Decisions never make a record that
 // cannot be written.
 func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone bool) {
-	if r.Kind != KindTxn {
+	c.Settle(r)
+	if r.Kind != KindTxn || r.Key != nil { // bytes that are written as they are
 		return append(key, r.Key...), append(value, r.Value...), r.Tombstone
 	}
 	k, err := (&txnlog.TransactionLogKey{TransactionalID: r.ID}).AppendTo(key)
 	v = value
 	if err == nil && !r.Tombstone {
-		v, err = r.Txn.value().AppendTo(value, valueVersion)
+		v, err = r.Txn.value().AppendTo(value, c.version())
 	}
 	if err != nil {
 		panic(fmt.Sprintf("transactional id %q: a record that cannot be written: %v", r.ID, err))
