@@ -153,8 +153,10 @@ type cleaning struct {
 	folded storage.Offset
 	live   []int64 // those not yet passed
 	batch  *pebble.Batch
-	buf    []byte
-	kept   int64 // bytes that stay
+	// Of one batch: not compressed, what of it stays, and that compressed.
+	plain, buf, squeezed []byte
+
+	kept int64 // bytes that stay
 }
 
 // run walks over the batches that have a live record, and deletes unread what
@@ -223,10 +225,11 @@ func (c *cleaning) missing(offset storage.Offset) {
 
 // one keeps of the batch at the iterator what is live.
 func (c *cleaning) one(iter *pebble.Iterator) error {
-	batch, err := parseBatch(iter)
+	stored, err := parseBatch(iter)
 	if err != nil {
 		return err
 	}
+	batch := stored
 	n, _ := slices.BinarySearch(c.live, batch.NextOffset())
 	live := c.live[:n]
 	if len(live) == 0 {
@@ -236,6 +239,11 @@ func (c *cleaning) one(iter *pebble.Iterator) error {
 	if len(live) == int(batch.Count) {
 		c.kept += int64(len(batch.Bytes()))
 		return nil
+	}
+	if stored.Compressed() {
+		if batch, c.plain, err = stored.AppendPlain(c.plain[:0]); err != nil {
+			return err
+		}
 	}
 	c.buf, err = batch.Filter(c.buf[:0], func(r *recordlog.Record) bool {
 		if len(live) == 0 || live[0] != r.Offset {
@@ -250,8 +258,9 @@ func (c *cleaning) one(iter *pebble.Iterator) error {
 	if len(live) > 0 {
 		c.missing(storage.Offset(live[0]))
 	}
-	c.kept += int64(len(c.buf))
-	return c.batch.Set(logKey(nil, c.shard.id, storage.Offset(batch.BaseOffset)), c.buf, nil)
+	c.squeezed = recordlog.Squeeze(c.squeezed[:0], c.buf)
+	c.kept += int64(len(c.squeezed))
+	return c.batch.Set(logKey(nil, c.shard.id, storage.Offset(batch.BaseOffset)), c.squeezed, nil)
 }
 
 func (c *cleaning) apply() error {

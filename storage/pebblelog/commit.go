@@ -36,6 +36,7 @@ type note struct {
 func (b *Backend) commitLoop() {
 	batch := b.db.NewBatch(pebble.WithInitialSizeBytes(64<<10), pebble.WithMaxRetainedSizeBytes(4<<20))
 	defer batch.Close()
+	var squeezed []byte
 	var shards []*shard
 	var sets []set
 	for {
@@ -53,7 +54,7 @@ func (b *Backend) commitLoop() {
 			shards[i] = nil
 		}
 		for i := range sets {
-			sets[i].put(batch)
+			squeezed = sets[i].put(batch, squeezed)
 		}
 		size, began := batch.Len(), time.Now()
 		if err := b.write(batch, true); err != nil {
@@ -91,22 +92,25 @@ func (s *shard) takeSet() set {
 	return t
 }
 
-func (t *set) put(batch *pebble.Batch) {
+// put adds the set to a commit. It returns scratch, or what it has become, to be used again.
+func (t *set) put(batch *pebble.Batch, scratch []byte) []byte {
 	for _, f := range t.full {
-		t.putOne(batch, f)
+		scratch = t.putOne(batch, f, scratch)
 	}
-	t.putOne(batch, t.batch)
+	return t.putOne(batch, t.batch, scratch)
 }
 
-func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder) {
-	data := b.Finish()
+func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, scratch []byte) []byte {
+	plain := b.Finish()
+	data := recordlog.Squeeze(scratch[:0], plain)
 	op := batch.SetDeferred(logKeySize, len(data))
 	logKey(op.Key[:0], t.shard.id, storage.Offset(b.Base()))
 	copy(op.Value, data)
 	if err := op.Finish(); err != nil {
 		panic(fmt.Sprintf("pebblelog: shard %d offset %d: %v", t.shard.id, b.Base(), err)) // only an indexed batch fails
 	}
-	t.size += int64(len(data))
+	t.size += int64(len(plain))
+	return data
 }
 
 // committed publishes that a set is durable.

@@ -3,6 +3,7 @@ package pebblelog
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -73,8 +74,12 @@ func corrupt(cause error) bool {
 	return errors.Is(cause, storage.ErrCorrupt) || pebble.IsCorruptionError(cause)
 }
 
-// held says whether a lock was refused because somebody has it.
+// held says whether a lock was refused because somebody has it. Where the file cannot even
+// be opened, nobody has been asked.
 func held(err error) bool {
+	if path := new(fs.PathError); errors.As(err, &path) && path.Op == "open" {
+		return false
+	}
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EWOULDBLOCK) ||
 		err.Error() == "lock held by current process"
 }

@@ -103,7 +103,8 @@ func (s *shard) wantsCleaning() bool {
 // which are not moved or written again until reset.
 type fold struct {
 	shard  *shard
-	arena  []byte // copies of the batches
+	arena  []byte // copies of the batches, not compressed
+	stored int64  // bytes that the batches take in the log
 	keys   []byte // the keys in the key table
 	latest map[string]int
 	rows   []foldRow
@@ -160,7 +161,7 @@ func (s *shard) foldSome(to storage.Offset) (size int64, err error) {
 	f.file()
 	next := s.meta
 	next.folded = folded
-	next.written += int64(len(f.arena))
+	next.written += f.stored
 	if err := f.write(next); err != nil {
 		return 0, err
 	}
@@ -183,10 +184,19 @@ func (f *fold) collect(from, to storage.Offset) (storage.Offset, error) {
 		if err != nil {
 			return 0, errors.Join(err, iter.Close())
 		}
-		if len(f.arena) > 0 && len(f.arena)+len(value) > cap(f.arena) {
+		batch, err := checkBatch(baseOf(iter.Key()), value)
+		if err != nil {
+			return 0, errors.Join(err, iter.Close())
+		}
+		size, err := batch.PlainSize()
+		if err != nil {
+			return 0, errors.Join(err, iter.Close())
+		}
+		if len(f.arena) > 0 && len(f.arena)+size > cap(f.arena) {
 			break // growing would move what the rows alias
 		}
-		if from, err = f.add(baseOf(iter.Key()), value); err != nil {
+		f.stored += int64(len(value))
+		if from, err = f.add(&batch); err != nil {
 			return 0, errors.Join(err, iter.Close())
 		}
 	}
@@ -194,13 +204,12 @@ func (f *fold) collect(from, to storage.Offset) (storage.Offset, error) {
 }
 
 // add takes in a batch and returns where it ends.
-func (f *fold) add(base storage.Offset, value []byte) (storage.Offset, error) {
-	start := len(f.arena)
-	f.arena = append(f.arena, value...)
-	batch, err := checkBatch(base, f.arena[start:])
+func (f *fold) add(stored *recordlog.Batch) (storage.Offset, error) {
+	batch, arena, err := stored.AppendPlain(f.arena)
 	if err != nil {
 		return 0, err
 	}
+	f.arena = arena
 	it := batch.Iter()
 	for it.Next() {
 		switch r := &it.Record; {

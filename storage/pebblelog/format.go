@@ -58,7 +58,7 @@ func lockError(dir string, err error) error {
 	if held(err) {
 		return fmt.Errorf("%w: %s: stop the kcoord that runs on it, or give this one a folder of its own (%w)", storage.ErrLocked, dir, err)
 	}
-	return fmt.Errorf("storage: lock %s: %w", dir, err)
+	return fmt.Errorf("storage: lock %s: %w: %s", dir, err, advice(err))
 }
 
 // makeFolder makes the folder and its parents durable where they don't exist.

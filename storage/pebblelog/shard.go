@@ -144,7 +144,11 @@ func (s *shard) findEnd() (end storage.Offset, tail int64, err error) {
 			return 0, 0, errors.Join(err, iter.Close())
 		}
 		end = storage.Offset(batch.NextOffset())
-		tail += int64(len(batch.Bytes()))
+		size, err := batch.PlainSize()
+		if err != nil {
+			return 0, 0, errors.Join(err, iter.Close())
+		}
+		tail += int64(size)
 	}
 	return end, tail, errors.Join(iter.Error(), iter.Close())
 }
@@ -164,6 +168,16 @@ func parseBatch(iter *pebble.Iterator) (recordlog.Batch, error) {
 		return recordlog.Batch{}, err
 	}
 	return checkBatch(baseOf(iter.Key()), value)
+}
+
+// plainBatch reads the batch that the iterator is at, with its records not
+// compressed. It is valid until the iterator moves or scratch is used again.
+func plainBatch(iter *pebble.Iterator, scratch []byte) (recordlog.Batch, []byte, error) {
+	batch, err := parseBatch(iter)
+	if err != nil || !batch.Compressed() {
+		return batch, scratch, err
+	}
+	return batch.AppendPlain(scratch[:0])
 }
 
 // checkBatch reads the batch that is stored under a base offset.

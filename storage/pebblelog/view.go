@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/recordlog"
 )
 
 // use checks that the log may be used and registers a use of the database, of
@@ -206,8 +207,8 @@ type entityScan struct {
 	shard   *shard
 	visit   func([]byte, []storage.Located, bool) error
 	pending map[string]bool // entities with pending records
-	entity  []byte // of the marker last seen
-	open    bool   // it has not been visited yet
+	entity  []byte          // of the marker last seen
+	open    bool            // it has not been visited yet
 	headers []storage.Located
 	bytes   []byte // what headers point to
 	scratch []byte
@@ -275,11 +276,13 @@ func (l *Log) Read(from storage.Offset, visit func(storage.Offset, storage.Recor
 	if !ok {
 		ok = iter.First()
 	}
+	var scratch []byte
 	for ; ok; ok = iter.Next() {
 		if baseOf(iter.Key()) >= to {
 			break
 		}
-		batch, err := parseBatch(iter)
+		var batch recordlog.Batch
+		batch, scratch, err = plainBatch(iter, scratch)
 		if err != nil {
 			return fmt.Errorf("read shard %d: %w", s.id, err)
 		}
