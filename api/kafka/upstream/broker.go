@@ -255,7 +255,12 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 // confirm asks for topics that full answers left out, by name.
 func (b *Broker) confirm(ctx context.Context, l *link, suspects []string) {
 	if b.gateway() {
-		if suspects = b.absentEverywhere(ctx, suspects); len(suspects) == 0 {
+		everywhere := b.absentEverywhere(ctx, suspects)
+		if len(everywhere) < len(suspects) { // this one may be behind: look at another next
+			l.close()
+			b.settle("")
+		}
+		if suspects = everywhere; len(suspects) == 0 {
 			return
 		}
 	}

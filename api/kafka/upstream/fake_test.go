@@ -26,6 +26,7 @@ type broker struct {
 	odd     func(*kmsg.MetadataRequest, *kmsg.MetadataResponse) bool // changes an answer; false: hangs up
 	asked   int                                                      // Metadata requests
 	cluster string
+	nodes   []int32 // that it names, at host "node" and a port of their id; nil: itself alone
 }
 
 func newBroker(topics ...Topic) *broker {
@@ -139,6 +140,13 @@ func (b *broker) metadata(req *kmsg.MetadataRequest, resp *kmsg.MetadataResponse
 	br := kmsg.NewMetadataResponseBroker()
 	br.NodeID, br.Host, br.Port = 4, "h", 1
 	resp.Brokers = append(resp.Brokers, br)
+	if b.nodes != nil {
+		resp.Brokers = nil
+	}
+	for _, id := range b.nodes {
+		br.NodeID, br.Host, br.Port = id, "node", id
+		resp.Brokers = append(resp.Brokers, br)
+	}
 	if req.Topics == nil {
 		for _, t := range b.topics {
 			resp.Topics = append(resp.Topics, shown(t))
