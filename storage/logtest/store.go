@@ -171,6 +171,8 @@ func Run(t *testing.T, f Factory) {
 		{"CloseMakesDurable", testCloseMakesDurable},
 		{"ReadBesideAppend", testReadBesideAppend},
 		{"CrashKeepsAcknowledged", testCrash},
+		{"Latest", testLatest},
+		{"Purge", testPurge},
 		{"Property", testProperty},
 	}
 	for _, tc := range tests {

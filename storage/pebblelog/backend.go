@@ -107,7 +107,7 @@ func (b *Backend) openDB(fresh bool) (err error) {
 
 func (b *Backend) pebbleOptions() *pebble.Options {
 	events := b.events()
-	watch := watchFS{b.opts.FS, func(err error) {
+	watch := watchFS{b.opts.FS, b.opts.FS.PathJoin(b.dir, dbFolder), func(err error) {
 		if !b.closing.Load() {
 			b.fail(err)
 		}

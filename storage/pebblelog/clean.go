@@ -37,7 +37,7 @@ func (b *Backend) cleanLoop() {
 			if !wants || b.stopping.Load() {
 				continue
 			}
-			if err := s.clean(b.opts.Now()); err != nil {
+			if err := s.clean(b.opts.Now(), nil); err != nil {
 				b.fail(fmt.Errorf("clean: %w", err))
 				return
 			}
@@ -52,14 +52,16 @@ func (b *Backend) cleanLoop() {
 // It goes up the log in several pebble batches, each complete in itself. As it
 // goes up, a tombstone is never gone while what it buried is still there, nor the
 // control record of an abort while there is something it aborted.
-func (s *shard) clean(now time.Time) error {
+//
+// Tombstones that forget, if there is one, is true of have expired whatever their age.
+func (s *shard) clean(now time.Time, forget func(key []byte) bool) error {
 	began := time.Now()
 	s.cleaning.Lock()
 	defer s.cleaning.Unlock()
 	s.folding.Lock()
 	folded := s.meta.folded
 	s.folding.Unlock()
-	live, expired, err := s.liveOffsets(folded, now.Add(-s.b.opts.TombstoneRetention).UnixMilli())
+	live, expired, err := s.liveOffsets(folded, now.Add(-s.b.opts.TombstoneRetention).UnixMilli(), forget)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", s.id, err)
 	}
@@ -85,7 +87,7 @@ type expiredRow struct {
 
 // liveOffsets scans the shard's key table for the offsets below the fold that
 // are to stay, sorted, and the tombstones that are not.
-func (s *shard) liveOffsets(folded storage.Offset, expiry int64) (live []int64, expired []expiredRow, err error) {
+func (s *shard) liveOffsets(folded storage.Offset, expiry int64, forget func([]byte) bool) (live []int64, expired []expiredRow, err error) {
 	prefix := shardKey(nil, spaceKeys, s.id)
 	iter, err := s.b.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(bytes.Clone(prefix))})
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *shard) liveOffsets(folded storage.Offset, expiry int64) (live []int64, 
 		}
 		switch {
 		case r.offset >= int64(folded):
-		case r.kind == rowTombstone && r.timestamp < expiry:
+		case r.kind == rowTombstone && (r.timestamp < expiry || forget != nil && forgets(iter.Key(), forget)):
 			expired = append(expired, expiredRow{bytes.Clone(iter.Key()), r.offset})
 		default:
 			live = append(live, r.offset)
@@ -118,6 +120,12 @@ func (s *shard) liveOffsets(folded storage.Offset, expiry int64) (live []int64, 
 	}
 	slices.Sort(live)
 	return slices.Compact(live), expired, iter.Error() // a control record is many rows'
+}
+
+// forgets asks about the record's key of a row that is not pending.
+func forgets(row []byte, forget func([]byte) bool) bool {
+	_, key, _, err := splitRow(row, nil)
+	return err == nil && forget(key)
 }
 
 // dropRows deletes the rows of expired tombstones, unless a fold has renewed them since.

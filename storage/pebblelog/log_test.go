@@ -77,7 +77,7 @@ func newStore(t logtest.TB, fs *vfs.MemFS, opts func(vfs.FS) Options, rng *rand.
 		Fold:    fold,
 		Clean: func(id storage.ShardID, now time.Time) {
 			fold(id)
-			if err := shard(id).clean(now); err != nil {
+			if err := shard(id).clean(now, nil); err != nil {
 				t.Fatalf("clean: %v", err)
 			}
 		},

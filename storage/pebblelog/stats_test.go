@@ -46,7 +46,7 @@ func TestStats(t *testing.T) {
 	if err := b.shard(3).fold(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.shard(3).clean(time.Now()); err != nil {
+	if err := b.shard(3).clean(time.Now(), nil); err != nil {
 		t.Fatal(err)
 	}
 	after := b.Stats()

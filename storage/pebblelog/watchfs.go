@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -13,15 +14,17 @@ import (
 // what happened: a failed write of the WAL comes out of SyncWait, but one while
 // the WAL is switched panics with its mutex unlocked, which no recover catches;
 // a failed flush is tried again for ever. The place where the cause is known is here.
+// What fails outside the folder (a checkpoint) leaves the log whole.
 type watchFS struct {
 	vfs.FS
+	within string
 	failed func(error)
 }
 
 func (w watchFS) Unwrap() vfs.FS { return w.FS }
 
 func (w watchFS) saw(what, path string, err error) error {
-	if err != nil {
+	if err != nil && strings.HasPrefix(path, w.within) {
 		named := err
 		if _, ok := errors.AsType[*os.PathError](err); !ok {
 			named = fmt.Errorf("%s %s: %w", what, path, err)
