@@ -26,6 +26,7 @@ type call struct {
 	abandoned bool // was answered in the coordinator's place: see conn.drain
 	passed    bool // the broker answers
 	missing   int  // parts of a fan-out that are out
+	weight    int  // of conn.held
 
 	size   int32 // of the broker's answer, without its length
 	resp   group.Response

@@ -14,6 +14,11 @@ import (
 // sends more, or does not read its answers, stops itself there.
 const window = 128
 
+// windowBytes bounds the same by what is held in memory for them: the bytes of requests,
+// whose answers are some twenty times that at most. One alone may be larger. A request
+// whose answer may be of any size counts as all of it.
+const windowBytes = 256 << 10
+
 // conn is one client's connection. Its reader (serve) owns in and hands calls
 // over; its writer, which the first request starts, answers them in order; its
 // pump reads what the broker answers.
@@ -36,6 +41,7 @@ type conn struct {
 	turn      sync.Cond // the reader waits for its turn
 	calls     []*call   // in order of requests
 	forwarded int       // calls that the broker has not answered
+	held      int       // the weight of calls; see windowBytes
 	draining  bool
 	ending    bool // nothing more comes: the writer leaves when all is answered
 	closed    error
@@ -174,7 +180,11 @@ func (c *conn) own(a *api, h *header, n int) error {
 		}
 	}
 	c.clientID = intern(c.clientID, h.clientID)
-	k, err := c.begin(a, h, false)
+	weight := n
+	if !a.pipelined {
+		weight = windowBytes
+	}
+	k, err := c.begin(a, h, weight, false)
 	if err != nil {
 		return err
 	}
@@ -191,10 +201,10 @@ func (c *conn) own(a *api, h *header, n int) error {
 }
 
 // begin gives a request its place in the order of answers, when its turn has come.
-func (c *conn) begin(a *api, h *header, passed bool) (*call, error) {
+func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.closed == nil && (len(c.calls) >= window || c.forwarded > 0 && !passed) {
+	for c.closed == nil && (len(c.calls) >= window || c.forwarded > 0 && !passed || c.held > 0 && c.held+weight > windowBytes) {
 		c.turn.Wait()
 	}
 	if c.closed != nil {
@@ -204,7 +214,8 @@ func (c *conn) begin(a *api, h *header, passed bool) (*call, error) {
 		return nil, errDrained
 	}
 	k := calls.Get().(*call)
-	k.c, k.api, k.version, k.correlation, k.began, k.passed = c, a, h.version, h.correlation, time.Now(), passed
+	k.c, k.api, k.version, k.correlation, k.began, k.passed, k.weight = c, a, h.version, h.correlation, time.Now(), passed, weight
+	c.held += weight
 	if passed {
 		c.forwarded++
 	}
@@ -222,7 +233,16 @@ func (c *conn) withdraw(k *call) {
 	defer c.mu.Unlock()
 	if n := len(c.calls); n > 0 && c.calls[n-1] == k {
 		c.calls = c.calls[:n-1]
+		c.held -= k.weight
 	}
+}
+
+// burden makes a call, which is not asked for yet, count as the whole window.
+func (c *conn) burden(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held += max(windowBytes-k.weight, 0)
+	k.weight = max(windowBytes, k.weight)
 }
 
 // await waits until a call can be answered.
@@ -252,6 +272,7 @@ func (c *conn) retire(k *call) {
 	n := copy(c.calls, c.calls[1:])
 	c.calls[n] = nil
 	c.calls = c.calls[:n]
+	c.held -= k.weight
 	c.turn.Signal()
 	if !k.abandoned {
 		k.reset()

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/api/kafka/upstream"
@@ -46,6 +48,9 @@ func (k *call) offsetFetch(body []byte) error {
 		k.namesOfIDs()
 	}
 	reqs := make([]group.Request, 0, len(f.groups))
+	if slices.ContainsFunc(f.groups, func(g kmsg.OffsetFetchRequestGroup) bool { return g.Topics == nil }) {
+		k.c.burden(k)
+	}
 	for i := range f.groups {
 		reqs = append(reqs, group.Fetch{OffsetFetchRequestGroup: &f.groups[i], RequireStable: req.RequireStable})
 	}

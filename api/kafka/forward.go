@@ -39,7 +39,7 @@ func (c *conn) pass(a *api, h *header, n int) error {
 		}
 	}
 	if what == passOn {
-		if _, err := c.begin(a, h, true); err != nil {
+		if _, err := c.begin(a, h, 0, true); err != nil {
 			return err
 		}
 	}

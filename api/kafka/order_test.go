@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,44 @@ func TestWindow(t *testing.T) {
 	}
 	for range 3*window - window - 1 {
 		(<-s.coord.parked).reply(kmsg.NewPtrHeartbeatResponse(), nil)
+	}
+}
+
+// What is held in memory for a client that reads nothing is bounded in bytes, too.
+func TestWindowOfBytes(t *testing.T) {
+	all := kmsg.NewPtrOffsetFetchRequest()
+	all.Group = "g"
+	for name, tc := range map[string]struct {
+		version int16
+		req     kmsg.Request
+		atOnce  int
+	}{
+		"long requests":       {4, beat(strings.Repeat("g", 30_000)), windowBytes / 30_050},
+		"answers of any size": {7, all, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, nothing)
+			c := s.client()
+			for range tc.atOnce + 2 {
+				c.send(tc.version, tc.req)
+			}
+			var waiting []parked
+			for range tc.atOnce {
+				waiting = append(waiting, <-s.coord.parked)
+			}
+			for i := range 2 { // each answer lets in one more
+				select {
+				case <-s.coord.parked:
+					t.Fatalf("more than %d are handed over", tc.atOnce)
+				default:
+				}
+				waiting[i].reply(nil, coordinator.ErrLoading)
+				waiting = append(waiting, <-s.coord.parked)
+			}
+			for _, w := range waiting[2:] {
+				w.reply(nil, coordinator.ErrLoading)
+			}
+		})
 	}
 }
 
