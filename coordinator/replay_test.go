@@ -34,6 +34,7 @@ var testConfig = group.Config{
 	Retention:              time.Hour,
 	RetentionCheckInterval: time.Minute,
 	ResidentOffsets:        5,
+	LegacyTxnCommit:        group.AllowLegacy,
 }
 
 func newGroupHarness(v metadataversion.Version) *groupHarness {
@@ -58,14 +59,17 @@ type client struct {
 	members             []string
 }
 
-// TestGroupsReplayToWhatTheyAre plays random scripts of several clients, groups
-// and faults against the state machine of groups on an in-memory log, through the real
+// TestGroupsReplayToWhatTheyAre plays random scripts of several clients, groups,
+// transactions and faults against the state machine of groups on an in-memory log, through the real
 // bytes of its records. Whenever all is durable, what is live in memory is
-// what a new machine gets from the log; no acknowledged commit is lost;
+// what a new machine gets from the log; no acknowledged commit is lost, and no aborted one seen;
 // decisions leave hard state alone; and in the end every request is answered.
 func TestGroupsReplayToWhatTheyAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &script{t: t, h: newGroupHarness(anyVersion.Draw(t, "metadata.version")), committed: map[string][]*attempt{}, byName: map[string]then{}}
+		s := &script{
+			t: t, h: newGroupHarness(anyVersion.Draw(t, "metadata.version")),
+			committed: map[string][]*attempt{}, byName: map[string]then{}, open: map[int64][]*txnAttempt{},
+		}
 		s.h.Answered = func(name string, r group.Response, err error) {
 			if f := s.byName[name]; f != nil && err == nil {
 				f(r)
@@ -84,6 +88,9 @@ func TestGroupsReplayToWhatTheyAre(t *testing.T) {
 			"beat":    func(t *rapid.T) { s.beat(s.pick(t)) },
 			"leave":   func(t *rapid.T) { s.leave(s.pick(t)) },
 			"commit":  func(t *rapid.T) { s.commit(s.pick(t), t) },
+			"txn":     func(t *rapid.T) { s.txnCommit(s.pick(t), t) },
+			"marker":  func(t *rapid.T) { s.marker(drawProducer(t), rapid.Bool().Draw(t, "commit")) },
+			"clean":   func(*rapid.T) { s.h.Log.Clean(0, s.h.Now.Add(-time.Minute)) },
 			"fetch":   func(t *rapid.T) { s.fetch(s.pick(t)) },
 			"forget":  func(t *rapid.T) { s.forgetTopic(s.pick(t)) },
 			"delete":  func(t *rapid.T) { s.deleteGroup(s.pick(t)) },
@@ -106,6 +113,26 @@ type attempt struct {
 	offset int64
 	gone   bool
 	acked  bool
+	txn    *txnAttempt // nil: it counts at once
+}
+
+// counts says whether the attempt, if it was written, may count, and whether it must.
+func (a *attempt) counts() (may, must bool) {
+	if a.txn == nil {
+		return true, a.acked
+	}
+	return a.txn.committed, a.acked && !a.txn.pending && !a.txn.aborted
+}
+
+// txnAttempt is what may have become of a pending offset: the answers to
+// markers get lost, too.
+type txnAttempt struct{ pending, committed, aborted bool }
+
+// resolve notes that a marker was sent.
+func (a *txnAttempt) resolve(commit bool) {
+	if a.pending {
+		a.committed, a.aborted = a.committed || commit, a.aborted || !commit
+	}
 }
 
 // then is what a client does with a response.
@@ -118,6 +145,7 @@ type script struct {
 	seq       int
 	byName    map[string]then
 	committed map[string][]*attempt // group → attempts for topic t, partition 0
+	open      map[int64][]*txnAttempt
 }
 
 func (s *script) pick(t *rapid.T) *client { return rapid.SampledFrom(s.clients).Draw(t, "client") }
@@ -206,6 +234,42 @@ func (s *script) commit(c *client, t *rapid.T) {
 	})
 }
 
+func drawProducer(t *rapid.T) int64 { return rapid.Int64Range(1, 2).Draw(t, "producer") }
+
+// txnCommit is as commit, in a transaction.
+func (s *script) txnCommit(c *client, t *rapid.T) {
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	req.Group, req.MemberID, req.InstanceID, req.Generation = c.group, c.id, instanceOf(c), c.generation
+	req.ProducerID = drawProducer(t)
+	if rapid.Bool().Draw(t, "simple") {
+		req.MemberID, req.InstanceID, req.Generation = "", nil, -1
+	}
+	a := &attempt{offset: int64(s.seq), txn: &txnAttempt{pending: true}}
+	req.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.TxnOffsetCommitRequestTopicPartition{
+		{Partition: 0, Offset: a.offset, LeaderEpoch: 3, Metadata: kmsg.StringPtr("meta")}, {Partition: 3, Offset: a.offset, LeaderEpoch: -1},
+	}}}
+	s.committed[c.group] = append(s.committed[c.group], a)
+	s.open[req.ProducerID] = append(s.open[req.ProducerID], a.txn)
+	s.ask(group.TxnCommit{TxnOffsetCommitRequest: req, Fences: true}, func(r group.Response) {
+		a.acked = r.(group.TxnCommitted).Topics[0].Partitions[0].ErrorCode == 0
+	})
+}
+
+func (s *script) marker(producer int64, commit bool) {
+	open := s.open[producer]
+	for _, a := range open {
+		a.resolve(commit)
+	}
+	s.ask(group.Marker{Producer: producer, Commit: commit}, func(r group.Response) {
+		if code := r.(group.Marked).ErrorCode; code != 0 {
+			s.t.Fatalf("marker: %d", code)
+		}
+		for _, a := range open { // whatever was there before it is decided
+			a.pending = false
+		}
+	})
+}
+
 func (s *script) fetchOf(g string) group.Fetch {
 	req := kmsg.NewOffsetFetchRequestGroup()
 	req.Group, req.MemberEpoch = g, -1
@@ -253,6 +317,9 @@ func (s *script) settle() {
 		s.h.Advance(time.Minute)
 	}
 	s.h.Sync()
+	s.marker(1, true)
+	s.marker(2, false)
+	s.h.Sync()
 	if open := s.h.Open(); len(open) > 0 {
 		s.t.Fatalf("never answered: %v", open)
 	}
@@ -281,10 +348,12 @@ func (s *script) checkOffset(g string, resp *kmsg.OffsetFetchResponseGroup) {
 		as = append(as, &attempt{gone: true})
 	}
 	for i := len(as) - 1; i >= 0; i-- {
-		switch a := as[i]; {
-		case a.gone && got == -1, !a.gone && a.offset == got:
+		a := as[i]
+		may, must := a.counts()
+		switch {
+		case a.gone && got == -1, !a.gone && may && a.offset == got:
 			return
-		case a.acked:
+		case must:
 			s.t.Fatalf("group %s: offset %d, and %d was acknowledged", g, got, a.offset)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func BenchmarkCensus(b *testing.B) {
 	m := New(Config{}, &counting{})
 	for i := range 20_000 {
-		m.Known(fmt.Sprint("group-", i), nil)
+		m.Known(fmt.Sprint("group-", i), nil, false)
 	}
 	for b.Loop() {
 		m.Census(Census{})

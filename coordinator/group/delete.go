@@ -6,7 +6,7 @@ import (
 	"github.com/kcoord/kcoord/coordinator/group/state"
 )
 
-// delete deletes a group without members, with its offsets. A group of another
+// delete deletes a group without members, with its offsets and what is pending. A group of another
 // protocol is not found: only who knows its records can say that nobody is in it.
 func (m *Machine) delete(e *entry, out *output) *kmsg.DeleteGroupsResponseGroup {
 	switch {
@@ -16,7 +16,7 @@ func (m *Machine) delete(e *entry, out *output) *kmsg.DeleteGroupsResponseGroup 
 		return deleteReply(e.id, nonEmptyGroup)
 	}
 	if g := m.hard.Group(e.id); g != nil {
-		g.EachOffset(func(topic string, partition int32, _ state.Offset) {
+		g.EachPartition(func(topic string, partition int32) {
 			m.counts.OffsetsDeleted += int64(m.deleteOffset(g, topic, partition, out))
 		})
 	}

@@ -31,6 +31,7 @@ type entry struct {
 	protocolType string
 
 	quarantined bool
+	pending     bool // in memory, and has pending offsets: it stays there for their marker
 
 	checkAt time.Time // when something of it may expire
 	place   int       // in the sweep; 0: nothing will
@@ -69,9 +70,10 @@ func (m *Machine) Has(id string) bool {
 
 // Known is part of machine.Machine. Of what is unreadable the operator is told
 // at once, so it is loaded.
-func (m *Machine) Known(id string, headers []state.Record) (load bool) {
+func (m *Machine) Known(id string, headers []state.Record, pending bool) (load bool) {
 	e := m.entry(id)
 	e.stored = true
+	load = pending
 	for _, h := range headers {
 		switch {
 		case h.Classic != nil:
@@ -109,9 +111,9 @@ func (e *entry) learnKind(key []byte) {
 // measure brings an entry up to date after a record was applied.
 func (m *Machine) measure(e *entry, kind state.Kind) {
 	g := m.hard.Group(e.id)
-	weight, bad := 1, false
+	weight, bad, pending := 1, false, false
 	if g != nil {
-		weight, bad = 1+g.Offsets(), g.Quarantined()
+		weight, bad, pending = 1+g.Offsets()+g.Pending(), g.Quarantined(), g.Pending() > 0
 	}
 	e.stored = g != nil
 	m.resident += weight - e.weight
@@ -131,6 +133,10 @@ func (m *Machine) measure(e *entry, kind state.Kind) {
 			m.counts.Quarantined--
 		}
 		m.checkSoon(e)
+	}
+	if pending != e.pending {
+		e.pending = pending
+		m.settle(e)
 	}
 }
 
@@ -177,7 +183,7 @@ func (m *Machine) revive(now time.Time, e *entry, out *output) {
 // settle files an entry after a step: idle and just used, or not to be evicted.
 func (m *Machine) settle(e *entry) {
 	m.idle.remove(e)
-	if e.inMemory && !e.quarantined && (e.live == nil || e.live.idle()) {
+	if e.inMemory && !e.quarantined && !e.pending && (e.live == nil || e.live.idle()) {
 		m.idle.push(e)
 	}
 }

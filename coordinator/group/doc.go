@@ -21,7 +21,7 @@
 //
 // The directory holds an entry for every stored group and for every id in memory. An
 // entry is in memory as a whole or not at all. Groups with members, with parked
-// requests or in quarantine stay; others may leave when all of their records are
+// requests, with pending offsets or in quarantine stay; others may leave when all of their records are
 // durable, for what is read back must be what was written. Ids without a group
 // count as in memory, too, so that asking for them does not go to the disk each time.
 //
@@ -32,6 +32,14 @@
 // one at a time, loading them if need be. What changes the answer asks to be looked
 // at: a commit, a rebalance's end, a deletion.
 //
+// # Transactions
+//
+// Offsets that are committed with a transaction are pending until its marker, which
+// is about the shard: it concerns every group that has pending offsets of its producer, so all of
+// those are in memory, from the opening of the shard on. Whether the transaction is open is its
+// coordinator's to say, before the commit comes here; who sends a commit
+// after it was verified, and a marker before that commit has come, must keep them in order.
+//
 // # Other than Kafka
 //
 //   - A group is not expired while someone was told to join it (a pending member).
@@ -40,6 +48,14 @@
 //   - A request that its client sent twice is answered twice, alike; Kafka drops the
 //     first. Who leaves, or is thrown out, while its sync is parked is answered
 //     UNKNOWN_MEMBER_ID; Kafka never answers.
+//   - A transactional commit that names no member is refused, unless the
+//     settings allow it (Config.LegacyTxnCommit): also where the group is empty or missing, in
+//     which Kafka accepts it, since a stale instance may well be the last one to write.
+//   - A group with nothing but pending offsets does not expire; Kafka takes it for empty.
+//     When a tombstone ends what is pending, that is the end of the transaction in this group;
+//     Kafka's keeps the group from expiring for good.
+//   - A commit or a marker of an epoch before the pending one's is refused
+//     (INVALID_PRODUCER_EPOCH), by what is pending alone; Kafka's log remembers longer.
 //   - No tombstone is written for a group that has no record of its own.
 //   - Where Kafka takes the first of a hash map keyed by random member ids (the next
 //     leader), the lowest id is taken.

@@ -14,16 +14,16 @@ func (m *Machine) expire(now time.Time, e *entry, out *output) {
 		return // none, not ours to expire, or in quarantine
 	}
 	hard, g := m.hard.Group(e.id), e.live
-	if hard == nil || hard.Offsets() == 0 {
+	if hard == nil || hard.Offsets()+hard.Pending() == 0 {
 		m.expireGroup(e, out)
 		return
 	}
 	if g.protocolType != "" && g.state != stateEmpty && (g.state != stateStable || !g.topicsKnown) {
 		return // in a rebalance nothing expires, nor while it is unknown what is read
 	}
-	kept := false
+	kept := hard.Pending() > 0 // until their marker has it looked at again
 	hard.EachOffset(func(topic string, partition int32, o state.Offset) {
-		if g.subscribed(topic) {
+		if g.subscribed(topic) || hard.HasPending(topic, partition) {
 			kept = true
 			return
 		}

@@ -16,7 +16,7 @@ func (m *Machine) fetch(e *entry, r Fetch) *kmsg.OffsetFetchResponseGroup {
 	g := m.hard.Group(e.id)
 	if r.Topics == nil {
 		if g != nil {
-			fetchAll(g, resp)
+			fetchAll(g, r.RequireStable, resp)
 		}
 		return resp
 	}
@@ -31,6 +31,10 @@ func (m *Machine) fetch(e *entry, r Fetch) *kmsg.OffsetFetchResponseGroup {
 		t := &r.Topics[i]
 		from := len(all)
 		for _, p := range t.Partitions {
+			if r.RequireStable && g != nil && g.HasPending(t.Topic, p) {
+				all = append(all, unstable(p))
+				continue
+			}
 			o, has := state.Offset{Offset: -1, LeaderEpoch: -1}, false
 			if g != nil {
 				if c, ok := g.Offset(t.Topic, p); ok {
@@ -49,14 +53,26 @@ func (m *Machine) fetch(e *entry, r Fetch) *kmsg.OffsetFetchResponseGroup {
 	return resp
 }
 
-// fetchAll answers with all offsets of a group, by topic and partition.
-func fetchAll(g *state.Group, resp *kmsg.OffsetFetchResponseGroup) {
+// unstable is a partition whose offset a transaction may be about to change.
+func unstable(partition int32) kmsg.OffsetFetchResponseGroupTopicPartition {
+	return kmsg.OffsetFetchResponseGroupTopicPartition{
+		Partition: partition, Offset: -1, LeaderEpoch: -1, Metadata: &noMetadata, ErrorCode: unstableOffsetCommit,
+	}
+}
+
+// fetchAll answers with all offsets of a group, by topic and partition. Where there
+// are none but pending ones, they are not told of.
+func fetchAll(g *state.Group, stable bool, resp *kmsg.OffsetFetchResponseGroup) {
 	resp.Topics = []kmsg.OffsetFetchResponseGroupTopic{}
 	g.EachOffset(func(topic string, partition int32, o state.Offset) {
 		if n := len(resp.Topics); n == 0 || resp.Topics[n-1].Topic != topic {
 			resp.Topics = append(resp.Topics, kmsg.OffsetFetchResponseGroupTopic{Topic: topic})
 		}
 		t := &resp.Topics[len(resp.Topics)-1]
+		if stable && g.HasPending(topic, partition) {
+			t.Partitions = append(t.Partitions, unstable(partition))
+			return
+		}
 		metadata := &noMetadata
 		if o.Metadata != "" {
 			metadata = &o.Metadata

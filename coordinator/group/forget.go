@@ -1,20 +1,16 @@
 package group
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/kcoord/kcoord/coordinator/group/state"
-)
-
-// forgetTopics deletes the offsets of topics that are no more, of a group of
-// whatever kind and in whatever state.
+// forgetTopics deletes the offsets of topics that are no more, pending ones too, of
+// a group of whatever kind and in whatever state.
 func (m *Machine) forgetTopics(e *entry, r ForgetTopics, out *output) ForgottenTopics {
 	var done ForgottenTopics
 	g := m.hard.Group(e.id)
 	if g == nil {
 		return done
 	}
-	g.EachOffset(func(topic string, partition int32, _ state.Offset) {
+	g.EachPartition(func(topic string, partition int32) {
 		if slices.Contains(r.Topics, topic) {
 			done.Offsets += m.deleteOffset(g, topic, partition, out)
 		}

@@ -1,8 +1,10 @@
 package group
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,14 +64,19 @@ func (h *harness) open() {
 	h.m = New(h.cfg, &h.rand)
 	clear(h.waiting)
 	var load []string
-	for _, g := range h.groups() {
+	stored := h.stored()
+	for _, g := range slices.Sorted(maps.Keys(stored)) {
 		var headers []state.Record
-		for _, l := range h.latest(g) {
-			if r := h.log[l]; r.Kind != state.KindOffset {
-				headers = append(headers, r)
+		pending := false
+		for _, l := range stored[g] {
+			switch {
+			case l.rec.Txn.Kind == storage.Pending:
+				pending = true
+			case l.rec.Kind != state.KindOffset:
+				headers = append(headers, l.rec)
 			}
 		}
-		if h.m.Known(g, headers) {
+		if h.m.Known(g, headers, pending) {
 			load = append(load, g)
 		}
 	}
@@ -78,16 +85,10 @@ func (h *harness) open() {
 	}
 }
 
-// groups are the ids with records.
-func (h *harness) groups() []string {
-	var ids []string
-	for _, r := range h.log {
-		if !slices.Contains(ids, r.Group) && len(h.latest(r.Group)) > 0 {
-			ids = append(ids, r.Group)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+// located is a record as a log gives it back, and its place.
+type located struct {
+	at  storage.Offset
+	rec state.Record
 }
 
 func recordKey(r state.Record) string {
@@ -100,22 +101,50 @@ func recordKey(r state.Record) string {
 	return "k/" + string(r.Key)
 }
 
-// latest are the places in the log of a group's latest records, without tombstones.
-func (h *harness) latest(id string) []int {
-	last := map[string]int{}
+// stored is what the log gives back of each group: by storage's rules the latest record of
+// each key, without tombstones, and then what is pending.
+func (h *harness) stored() map[string][]located {
+	type place struct {
+		producer   int64
+		group, key string
+	}
+	latest, pending := map[place]located{}, map[place]located{}
 	for i, r := range h.log {
-		if r.Group == id {
-			last[recordKey(r)] = i
+		l := located{storage.Offset(i), r}
+		at := place{group: r.Group, key: recordKey(r)}
+		switch {
+		case r.Kind == state.KindMarker:
+			for p, l := range pending {
+				if p.producer != r.Txn.Producer {
+					continue
+				}
+				delete(pending, p)
+				p.producer = 0
+				if was, has := latest[p]; r.Txn.Kind == storage.Commit && (!has || was.at < l.at) {
+					l.rec.Txn = storage.Txn{}
+					latest[p] = l
+				}
+			}
+		case r.Tombstone:
+			latest[at] = l
+			maps.DeleteFunc(pending, func(p place, _ located) bool { return p.group == at.group && p.key == at.key })
+		case r.Txn.Kind == storage.Pending:
+			at.producer = r.Txn.Producer
+			pending[at] = l
+		default:
+			latest[at] = l
 		}
 	}
-	var at []int
-	for _, i := range last {
-		if !h.log[i].Tombstone {
-			at = append(at, i)
+	out := map[string][]located{}
+	for _, from := range []map[place]located{latest, pending} {
+		recs := slices.SortedFunc(maps.Values(from), func(a, b located) int { return cmp.Compare(a.at, b.at) })
+		for _, l := range recs {
+			if !l.rec.Tombstone {
+				out[l.rec.Group] = append(out[l.rec.Group], l)
+			}
 		}
 	}
-	slices.Sort(at)
-	return at
+	return out
 }
 
 // need has a group in memory.
@@ -124,8 +153,8 @@ func (h *harness) need(id string) {
 		return
 	}
 	h.loads++
-	for _, i := range h.latest(id) {
-		h.m.Apply(storage.Offset(i), h.log[i])
+	for _, l := range h.stored()[id] {
+		h.m.Apply(l.at, l.rec)
 	}
 	h.step(func() { h.m.Loaded(h.now, id, &h.out) })
 	if !h.m.Has(id) {

@@ -64,7 +64,7 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 	m.step(now)
 	id, one := in.Req.Entity()
 	if !one {
-		out.Reply(in.Token, m.answerForAll(in.Req))
+		out.Reply(in.Token, m.answerForAll(in.Req, out))
 		return
 	}
 	e := m.dir[id]
@@ -79,6 +79,8 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 	switch r := in.Req.(type) {
 	case Commit:
 		out.Reply(in.Token, m.commit(m.now, e, r, out))
+	case TxnCommit:
+		out.Reply(in.Token, m.txnCommit(m.now, e, r, out))
 	case Fetch:
 		out.Reply(in.Token, m.fetch(e, r))
 	case Heartbeat:
@@ -108,8 +110,10 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 }
 
 // answerForAll answers what is about all groups of the shard.
-func (m *Machine) answerForAll(req Request) Response {
+func (m *Machine) answerForAll(req Request, out *output) Response {
 	switch r := req.(type) {
+	case Marker:
+		return m.marker(r, out)
 	case List:
 		return m.list(r)
 	case IDs:
@@ -172,6 +176,10 @@ func (m *Machine) Fire(now time.Time, out *output) {
 
 // Apply is part of machine.Machine.
 func (m *Machine) Apply(offset storage.Offset, rec state.Record) {
+	if rec.Kind == state.KindMarker {
+		m.applyMarker(offset, rec)
+		return
+	}
 	e := m.entry(rec.Group)
 	m.hard.Apply(offset, rec)
 	e.last = max(e.last, offset)

@@ -38,8 +38,8 @@ func (m *Machine) deleteOffsets(e *entry, r DeleteOffsets, out *output) *kmsg.Of
 	return resp
 }
 
-// deleteOffset writes what deletes an offset, under the keys of both versions,
-// and returns how many offsets went, 0 or 1.
+// deleteOffset writes what deletes an offset and what is pending of it, under the
+// keys of both versions, and returns how many offsets went, 0 or 1.
 func (m *Machine) deleteOffset(g *state.Group, topic string, partition int32, out *output) int {
 	legacy, current := g.HasLegacy(topic, partition), g.HasCurrent(topic, partition)
 	r := state.Record{Kind: state.KindOffset, Group: g.ID(), Topic: topic, Partition: partition, Tombstone: true}

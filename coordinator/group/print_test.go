@@ -45,10 +45,18 @@ func (h *harness) answer(resp Response) string {
 				fmt.Fprintf(&b, " %s-%d:%s", t.Topic, p.Partition, code(p.ErrorCode))
 			}
 		}
+	case TxnCommitted:
+		return txnCommitted(r)
+	case Marked:
+		return "marker " + code(r.ErrorCode)
 	case *kmsg.OffsetFetchResponseGroup:
 		b.WriteString("fetch " + code(r.ErrorCode))
 		for _, t := range r.Topics {
 			for _, p := range t.Partitions {
+				if p.ErrorCode != 0 {
+					fmt.Fprintf(&b, " %s-%d:%s", t.Topic, p.Partition, code(p.ErrorCode))
+					continue
+				}
 				fmt.Fprintf(&b, " %s-%d=%d%s", t.Topic, p.Partition, p.Offset, extras(p.LeaderEpoch, *p.Metadata))
 			}
 		}
@@ -100,7 +108,9 @@ func (h *harness) record(r state.Record) string {
 		if !r.Offset.Expires.IsZero() {
 			s += " expires=" + since(r.Offset.Expires)
 		}
-		return s
+		return s + inTxn(r)
+	case r.Kind == state.KindMarker:
+		return markerRecord(r)
 	case r.Kind == state.KindGroup && r.Tombstone:
 		return fmt.Sprintf("record %s: tombstone of the group", r.Group)
 	case r.Kind != state.KindGroup:

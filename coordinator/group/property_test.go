@@ -23,6 +23,7 @@ func TestScriptsAtRandom(t *testing.T) {
 		h.cfg.InitialRebalanceDelay = time.Duration(rapid.IntRange(0, 3).Draw(t, "initial delay")) * time.Second
 		h.cfg.Retention = time.Minute
 		h.cfg.RetentionCheckInterval = 10 * time.Second
+		h.cfg.LegacyTxnCommitOf = map[string]LegacyPolicy{"h": AllowLegacy}
 		h.cfg.ResidentOffsets = rapid.SampledFrom([]int{1, 4, 1000}).Draw(t, "resident offsets")
 		h.open()
 		w := walk{t: t, h: h}
@@ -112,6 +113,7 @@ func ptrTo(s string) *string { return &s }
 func (w *walk) step() {
 	switch rapid.SampledFrom([]string{
 		"new", "new", "all join", "all join", "some sync", "some sync", "join", "join", "join", "join", "sync", "sync", "sync", "sync", "heartbeat", "leave", "commit", "commit", "fetch",
+		"txn commit", "txn commit", "txn commit", "marker", "marker", "fetch stable",
 		"delete offsets", "describe", "delete", "forget", "list", "advance", "advance", "advance", "advance", "crash", "unreadable",
 	}).Draw(w.t, "step") {
 	case "new":
@@ -144,6 +146,12 @@ func (w *walk) step() {
 		w.h.do("leave", Leave{r})
 	case "commit":
 		w.commit()
+	case "txn commit":
+		w.txnCommit()
+	case "marker":
+		w.h.do("marker", Marker{w.producer(), w.epoch(), rapid.Bool().Draw(w.t, "commit"), 3})
+	case "fetch stable":
+		w.h.do("fetch", Fetch{&kmsg.OffsetFetchRequestGroup{Group: w.group()}, true})
 	case "fetch":
 		w.h.do("fetch", Fetch{&kmsg.OffsetFetchRequestGroup{Group: w.group()}, false})
 	case "delete offsets":
@@ -169,9 +177,17 @@ func (w *walk) step() {
 	case "unreadable":
 		id := w.group()
 		w.h.need(id)
-		w.h.apply(state.Record{Kind: state.KindUnreadable, Group: id, Key: []byte("k"), Value: []byte("v"), Tombstone: !w.seldom("bad", 4)})
+		r := state.Record{Kind: state.KindUnreadable, Group: id, Key: []byte("k"), Value: []byte("v"), Tombstone: !w.seldom("bad", 4)}
+		if rapid.Bool().Draw(w.t, "in a transaction") {
+			r.Txn = storage.Txn{Producer: w.producer(), Epoch: w.epoch(), Kind: storage.Pending}
+		}
+		w.h.apply(r)
 	}
 }
+
+func (w *walk) producer() int64 { return rapid.Int64Range(1, 2).Draw(w.t, "producer") }
+
+func (w *walk) epoch() int16 { return int16(rapid.IntRange(0, 1).Draw(w.t, "epoch")) }
 
 func (w *walk) topic() string { return rapid.SampledFrom([]string{"t", "u"}).Draw(w.t, "topic") }
 
@@ -213,6 +229,17 @@ func (w *walk) commit() {
 	w.h.do("commit", Commit{r})
 }
 
+func (w *walk) txnCommit() {
+	c, r := w.client(), kmsg.NewPtrTxnOffsetCommitRequest()
+	r.Group, r.InstanceID, r.MemberID, r.Generation = c.group, c.instance, c.id, c.generation
+	r.ProducerID, r.ProducerEpoch = w.producer(), w.epoch()
+	p := kmsg.NewTxnOffsetCommitRequestTopicPartition()
+	p.Partition = int32(rapid.IntRange(0, 1).Draw(w.t, "partition"))
+	p.Offset = int64(len(w.h.log))
+	r.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: w.topic(), Partitions: []kmsg.TxnOffsetCommitRequestTopicPartition{p}}}
+	w.h.do("txn commit", TxnCommit{r, true})
+}
+
 // replayed checks that the durable records give the hard state that is live: all
 // of them in order, and as the log gives them back, the latest of each key.
 func (w *walk) replayed() {
@@ -220,9 +247,12 @@ func (w *walk) replayed() {
 	for i, r := range w.h.log {
 		all.Apply(storage.Offset(i), r)
 	}
-	for _, id := range w.h.groups() {
-		for _, i := range w.h.latest(id) {
-			latest.Apply(storage.Offset(i), w.h.log[i])
+	for id, recs := range w.h.stored() {
+		for _, l := range recs {
+			latest.Apply(l.at, l.rec)
+			if l.rec.Txn.Kind == storage.Pending && !w.h.m.Has(id) {
+				w.t.Fatalf("group %q has pending offsets and is not in memory", id)
+			}
 		}
 	}
 	want := dumped(all)

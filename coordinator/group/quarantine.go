@@ -23,6 +23,8 @@ func refusal(req Request) Response {
 		return resp
 	case Commit:
 		return commitReply(r, code)
+	case TxnCommit:
+		return TxnCommitted{txnCommitReply(r, code), LegacyNot}
 	case Fetch:
 		resp := kmsg.NewOffsetFetchResponseGroup()
 		resp.Group, resp.ErrorCode = r.Group, code

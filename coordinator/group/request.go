@@ -54,7 +54,7 @@ type Commit struct{ *kmsg.OffsetCommitRequest }
 // Topics have their names filled in.
 type Fetch struct {
 	*kmsg.OffsetFetchRequestGroup
-	RequireStable bool // KIP-447
+	RequireStable bool // partitions with pending offsets are UNSTABLE_OFFSET_COMMIT (v7, KIP-447)
 }
 
 // DeleteOffsets is answered by a *kmsg.OffsetDeleteResponse.
@@ -122,6 +122,11 @@ type Config struct {
 	MetadataMaxChars       int           // offset.metadata.max.bytes: UTF-16 units of a commit's metadata
 	Retention              time.Duration // offsets.retention.minutes
 	RetentionCheckInterval time.Duration // offsets.retention.check.interval.ms
+
+	// LegacyTxnCommit is not Kafka's: what becomes of transactional commits that
+	// name no member (transaction.offset.commit.legacy), and in which groups something else does.
+	LegacyTxnCommit   LegacyPolicy
+	LegacyTxnCommitOf map[string]LegacyPolicy
 
 	// ResidentOffsets is not Kafka's: about how many offsets a shard keeps in memory of
 	// groups that nobody is in; 0: a default.

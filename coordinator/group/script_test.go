@@ -126,6 +126,9 @@ func init() {
 		"list":        func(s *script) { s.h.do("list", List{s.list("states"), s.list("types")}) },
 		"ids":         func(s *script) { s.h.do("ids", IDs{}) },
 		"quarantined": func(s *script) { s.h.do("quarantined", Quarantined{}) },
+		"txn-commit":  (*script).txnCommit,
+		"commit-txn":  func(s *script) { s.endTxn(true) },
+		"abort-txn":   func(s *script) { s.endTxn(false) },
 		"set-offsets": (*script).setOffsets, "census": (*script).census,
 		"reconfigure": func(s *script) { s.config(); s.h.m.Configure(s.h.cfg) },
 		"observe":     func(s *script) { s.h.do("observe", Observe{s.group()}) },
@@ -154,6 +157,7 @@ func (s *script) config() {
 	c.RetentionCheckInterval = s.dur("check", c.RetentionCheckInterval)
 	c.MetadataMaxChars = int(s.num("metadata", int64(c.MetadataMaxChars)))
 	c.ResidentOffsets = int(s.num("resident", int64(c.ResidentOffsets)))
+	s.legacyConfig()
 }
 
 func (s *script) join() {
@@ -328,7 +332,7 @@ func (s *script) fetch() {
 		t := &r.Topics[len(r.Topics)-1]
 		t.Partitions = append(t.Partitions, p)
 	}
-	s.h.do(s.who(), Fetch{&r, false})
+	s.h.do(s.who(), Fetch{&r, slices.Contains(s.word, "stable")})
 }
 
 func (s *script) offsetDelete() {
@@ -367,6 +371,7 @@ func (s *script) append() {
 	default:
 		s.t.Fatalf("append %s", s.word[0])
 	}
+	s.pendingIn(&r)
 	if slices.Contains(s.word, "live") {
 		s.h.apply(r)
 		return

@@ -75,10 +75,13 @@ type Machine[Req, Rec, Resp, Eff any] interface {
 	// Has says whether an entity is in memory, be it as one that does not exist.
 	Has(entity string) bool
 	// Known tells, when the shard opens, of an entity that the log holds, with its
-	// header records. It returns true when the entity must be loaded now since it needs a
-	// timer (a group with members, an open transaction).
-	Known(entity string, headers []Rec) (load bool)
-	// Apply makes a record part of the hard state. It is the only writer of it.
+	// header records and whether it has pending ones. It returns true when the
+	// entity must be loaded now since it needs a timer (a group with members, an open
+	// transaction), or since the end of a transaction will concern it.
+	Known(entity string, headers []Rec, pending bool) (load bool)
+	// Apply makes a record part of the hard state. It is the only writer of it. A
+	// control record concerns all entities that have pending records of its
+	// producer; those are in memory.
 	Apply(offset storage.Offset, rec Rec)
 	// Loaded ends the loading of an entity, whose records have all been applied:
 	// it rebuilds the soft state and emits effects that are still open.
@@ -107,7 +110,10 @@ type Codec[Rec any] interface {
 	// Append appends the record's key and value to the slices given. tombstone
 	// says that there is no value.
 	Append(key, value []byte, rec *Rec) (k, v []byte, tombstone bool)
-	// Decode reads a record. It never fails: what cannot be read becomes a
-	// record that says so, and puts its entity into quarantine when applied.
-	Decode(key, value []byte) Rec
+	// Txn is the transaction that the record belongs to.
+	Txn(rec *Rec) storage.Txn
+	// Decode reads a record, and keeps no reference to its bytes. It never fails:
+	// what cannot be read becomes a record that says so, and puts its entity into
+	// quarantine when applied.
+	Decode(rec storage.Record) Rec
 }

@@ -30,8 +30,8 @@ func encode[Rec any](e *encoder, codec machine.Codec[Rec], now time.Time, recs [
 		e.ends = append(e.ends, sp)
 	}
 	var from span
-	for _, to := range e.ends {
-		r := storage.Record{Key: e.key[from.key:to.key:to.key], Time: now}
+	for i, to := range e.ends {
+		r := storage.Record{Key: e.key[from.key:to.key:to.key], Time: now, Txn: codec.Txn(&recs[i])}
 		if !to.tombstone {
 			r.Value = e.value[from.value:to.value:to.value]
 		}

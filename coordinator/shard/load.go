@@ -25,12 +25,12 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	}
 	m := s.o.New()
 	var load []string
-	err = log.Entities(func(entity []byte, headers []storage.Located, _ bool) error {
+	err = log.Entities(func(entity []byte, headers []storage.Located, pending bool) error {
 		recs := make([]Rec, len(headers))
 		for i, h := range headers {
-			recs[i] = s.o.Codec.Decode(h.Key, h.Value)
+			recs[i] = s.o.Codec.Decode(h.Record)
 		}
-		if name := string(entity); m.Known(name, recs) {
+		if name := string(entity); m.Known(name, recs, pending) {
 			load = append(load, name)
 		}
 		return nil
@@ -58,8 +58,8 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	return out, nil
 }
 
-// need has an entity in memory: it applies the latest record of each key, then
-// lets the machine rebuild what is soft.
+// need has an entity in memory: it applies the latest record of each key and what
+// is pending, then lets the machine rebuild what is soft.
 func (s *Shard[Req, Rec, Resp, Eff]) need(now time.Time, entity string) ([]letter[Resp, Eff], error) {
 	if s.m.Has(entity) {
 		return nil, nil
@@ -72,7 +72,7 @@ func (s *Shard[Req, Rec, Resp, Eff]) need(now time.Time, entity string) ([]lette
 	// taken for a whole one.
 	var recs []located
 	err := s.log.Load([]byte(entity), func(at storage.Offset, r storage.Record) error {
-		recs = append(recs, located{at, s.o.Codec.Decode(r.Key, r.Value)})
+		recs = append(recs, located{at, s.o.Codec.Decode(r)})
 		return nil
 	})
 	if err != nil {

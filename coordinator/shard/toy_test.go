@@ -58,9 +58,11 @@ func newToy(evicts bool) *toy {
 	return &toy{hard: map[string]map[string]cell{}, last: map[string]storage.Offset{}, in: map[string]bool{}, soft: map[string][]waiter{}, evicts: evicts}
 }
 
-func (t *toy) Touches(a ask) (string, bool)         { return a.box, true }
-func (t *toy) Has(box string) bool                  { return t.in[box] }
-func (t *toy) Known(box string, headers []rec) bool { return len(headers) > 0 }
+func (t *toy) Touches(a ask) (string, bool) { return a.box, true }
+func (t *toy) Has(box string) bool          { return t.in[box] }
+func (t *toy) Known(box string, headers []rec, pending bool) bool {
+	return pending || len(headers) > 0
+}
 func (t *toy) Loaded(_ time.Time, box string, o *out) {
 	t.in[box] = true
 	if _, set := t.hard[box]["h"]; set {
@@ -164,9 +166,11 @@ func (toyCodec) Append(key, value []byte, r *rec) ([]byte, []byte, bool) {
 	return append(key, r.box+"/"+r.register...), append(value, r.value...), r.gone
 }
 
-func (toyCodec) Decode(key, value []byte) rec {
-	box, register, _ := strings.Cut(string(key), "/")
-	return rec{box, register, string(value), value == nil}
+func (toyCodec) Txn(*rec) storage.Txn { return storage.Txn{} }
+
+func (toyCodec) Decode(r storage.Record) rec {
+	box, register, _ := strings.Cut(string(r.Key), "/")
+	return rec{box, register, string(r.Value), r.Value == nil}
 }
 
 func toyIndex(_ storage.ShardID, key []byte) ([]byte, storage.Class) {

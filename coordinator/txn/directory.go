@@ -62,7 +62,7 @@ func (m *Machine) Has(id string) bool {
 // Known is part of machine.Machine. Loaded are open transactions, which have a
 // deadline or markers to be sent, and what is unreadable, of which the operator is
 // told at once.
-func (m *Machine) Known(id string, headers []state.Record) (load bool) {
+func (m *Machine) Known(id string, headers []state.Record, _ bool) (load bool) {
 	e := m.entry(id)
 	for _, h := range headers {
 		m.learn(e, h)

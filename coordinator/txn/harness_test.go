@@ -51,7 +51,7 @@ func (h *harness) open() {
 	clear(h.markers)
 	var load []string
 	for _, id := range h.stored() {
-		if h.m.Known(id, []state.Record{h.log[h.latest(id)]}) {
+		if h.m.Known(id, []state.Record{h.log[h.latest(id)]}, false) {
 			load = append(load, id)
 		}
 	}

@@ -50,6 +50,8 @@ func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone boo
 		if err == nil && !r.Tombstone {
 			value, err = r.Classic.value().AppendTo(value, c.writes().Group)
 		}
+	case r.Kind == KindMarker:
+		key, value = storage.AppendControl(key, value, r.Txn.Kind, r.CoordinatorEpoch)
 	default: // bytes that are written as they are
 		key, value = append(key, r.Key...), append(value, r.Value...)
 	}
@@ -104,10 +106,23 @@ func (c *Classic) value() *groupmeta.GroupMetadataValue {
 	return v
 }
 
+// Txn is the transaction that the record is part of.
+func (c *Codec) Txn(r *Record) storage.Txn { return r.Txn }
+
 // Decode reads a record; it keeps no reference to the bytes. What is wrong with
 // a value puts the record's group into quarantine when applied. A key that
-// Index files under a group but that is damaged further on does so, too.
-func (c *Codec) Decode(key, value []byte) Record {
+// Index files under a group but that is damaged further on does so, too, and
+// what is no offset and yet part of a transaction: nobody writes that so far.
+func (c *Codec) Decode(rec storage.Record) Record {
+	if rec.Txn.Kind.Control() {
+		return Record{Kind: KindMarker, Txn: rec.Txn, CoordinatorEpoch: storage.CoordinatorEpoch(rec.Value)}
+	}
+	r := c.decode(rec.Key, rec.Value, rec.Txn.Kind)
+	r.Txn = rec.Txn
+	return r
+}
+
+func (c *Codec) decode(key, value []byte, kind storage.TxnKind) Record {
 	group, t, err := groupmeta.GroupOfKey(key)
 	if err != nil { // an orphan, which no entity's loading brings
 		return Record{Kind: KindOther, Key: clone(key), Value: clone(value), Tombstone: value == nil}
@@ -127,6 +142,9 @@ func (c *Codec) Decode(key, value []byte) Record {
 		if _, err = groupmeta.DecodeKey(key); err == nil {
 			_, _, err = groupmeta.DecodeValue(t, value)
 		}
+	}
+	if err == nil && kind == storage.Pending && r.Kind != KindOffset && value != nil {
+		err = fmt.Errorf("state: a record of type %d in a transaction (written by a later version?)", t)
 	}
 	if err == nil {
 		return r

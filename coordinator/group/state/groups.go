@@ -1,9 +1,9 @@
 package state
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -13,19 +13,25 @@ import (
 // Groups is the hard state of the groups of a shard that are in memory.
 type Groups struct {
 	byID map[string]*Group
+	open map[int64]*producer
 }
 
 // Group is the hard state of one group. A group without classic generation,
-// offsets, other records or problems does not exist.
+// offsets, pending offsets, other records or problems does not exist.
 type Group struct {
-	id       string
-	classic  *Classic
-	offsets  map[string]map[int32]Offset
-	count    int                       // of offsets
-	legacy   map[TopicPartition]Offset // of OffsetCommitKey v0: read, never written
-	other    map[string]Record         // by key
-	problems map[string]Record         // by key: unreadable
-	last     storage.Offset
+	id        string
+	classic   *Classic
+	classicAt storage.Offset
+	offsets   map[string]map[int32]Offset
+	count     int                       // of offsets
+	legacy    map[TopicPartition]Offset // of OffsetCommitKey v0: read, never written
+	other     map[string]Record         // by key
+	problems  map[slot]Record           // unreadable
+	last      storage.Offset
+
+	pending      map[int64]pending // by producer id; none is empty
+	pendingCount int
+	pendingBad   int // unreadable ones
 }
 
 // TopicPartition names a partition.
@@ -35,7 +41,7 @@ type TopicPartition struct {
 }
 
 // NewGroups returns a shard's groups, none in memory.
-func NewGroups() *Groups { return &Groups{byID: map[string]*Group{}} }
+func NewGroups() *Groups { return &Groups{byID: map[string]*Group{}, open: map[int64]*producer{}} }
 
 // Group returns a group, or nil when no record of it is in memory.
 func (s *Groups) Group(id string) *Group { return s.byID[id] }
@@ -51,50 +57,101 @@ func (s *Groups) All(visit func(*Group)) {
 }
 
 // Forget drops a group from memory. Its records stay where they are stored.
-func (s *Groups) Forget(id string) { delete(s.byID, id) }
+func (s *Groups) Forget(id string) {
+	if g := s.byID[id]; g != nil {
+		for producer := range g.pending {
+			s.close(g, producer)
+		}
+	}
+	delete(s.byID, id)
+}
 
 // Apply makes a record part of the state. Records of one key come in the order
-// of their offsets.
+// of their offsets, but for pending ones, which may come after the later record that counts.
 func (s *Groups) Apply(offset storage.Offset, rec Record) {
+	if rec.Kind == KindMarker {
+		s.resolve(offset, rec)
+		return
+	}
 	g := s.byID[rec.Group]
 	if g == nil {
 		g = &Group{id: rec.Group, last: -1}
 		s.byID[rec.Group] = g
 	}
 	g.last = max(g.last, offset)
-	switch rec.Kind {
-	case KindOffset:
-		g.applyOffset(offset, rec)
-	case KindGroup:
-		g.classic = rec.Classic
-		if rec.Tombstone {
-			g.classic = nil
+	rec.Offset.At = offset
+	switch {
+	case rec.Tombstone: // in a transaction, too
+		g.put(rec)
+		if len(g.pending) > 0 {
+			s.bury(g, rec.slot())
 		}
-	case KindOther:
-		put(&g.other, rec)
-	case KindUnreadable:
-		put(&g.problems, rec)
+	case rec.Txn.Kind == storage.Pending:
+		s.pend(g, rec)
 	default:
-		panic(fmt.Sprintf("group %q, offset %d: record of unknown kind %d", rec.Group, offset, rec.Kind))
+		g.put(rec)
 	}
 	if !g.exists() {
 		delete(s.byID, rec.Group)
 	}
 }
 
-func put(m *map[string]Record, rec Record) {
-	if *m == nil {
-		*m = map[string]Record{}
+// put makes a record the one that counts of its key. It is no part of a
+// transaction any more.
+func (g *Group) put(rec Record) {
+	rec.Txn = storage.Txn{}
+	if len(g.problems) > 0 {
+		delete(g.problems, rec.slot())
 	}
-	if rec.Tombstone {
-		delete(*m, string(rec.Key))
-	} else {
-		(*m)[string(rec.Key)] = rec
+	switch rec.Kind {
+	case KindOffset:
+		g.putOffset(rec)
+	case KindGroup:
+		g.classic, g.classicAt = rec.Classic, rec.Offset.At
+		if rec.Tombstone {
+			g.classic = nil
+		}
+	case KindOther:
+		g.putOther(rec)
+	case KindUnreadable:
+		g.putUnreadable(rec)
+	default:
+		panic(fmt.Sprintf("group %q, offset %d: record of unknown kind %d", rec.Group, rec.Offset.At, rec.Kind))
 	}
 }
 
-func (g *Group) applyOffset(offset storage.Offset, rec Record) {
-	rec.Offset.At = offset
+func (g *Group) putOther(rec Record) {
+	if rec.Tombstone {
+		delete(g.other, string(rec.Key))
+		return
+	}
+	if g.other == nil {
+		g.other = map[string]Record{}
+	}
+	g.other[string(rec.Key)] = rec
+}
+
+// putUnreadable supersedes what could be read.
+func (g *Group) putUnreadable(rec Record) {
+	at := rec.slot()
+	switch at.kind {
+	case KindOffset:
+		g.putOffset(Record{Topic: at.topic, Partition: at.partition, LegacyKey: at.legacy, Tombstone: true})
+	case KindGroup:
+		g.classic = nil
+	default:
+		delete(g.other, at.key)
+	}
+	if rec.Tombstone {
+		return
+	}
+	if g.problems == nil {
+		g.problems = map[slot]Record{}
+	}
+	g.problems[at] = rec
+}
+
+func (g *Group) putOffset(rec Record) {
 	if rec.LegacyKey {
 		tp := TopicPartition{rec.Topic, rec.Partition}
 		if rec.Tombstone {
@@ -133,7 +190,7 @@ func (g *Group) applyOffset(offset storage.Offset, rec Record) {
 }
 
 func (g *Group) exists() bool {
-	return g.classic != nil || g.count > 0 || len(g.legacy) > 0 || len(g.other) > 0 || len(g.problems) > 0
+	return g.classic != nil || g.count > 0 || len(g.legacy) > 0 || len(g.other) > 0 || len(g.problems) > 0 || len(g.pending) > 0
 }
 
 // ID is the group's id.
@@ -170,72 +227,71 @@ func (g *Group) EachOffset(visit func(topic string, partition int32, o Offset)) 
 			tps = append(tps, tp)
 		}
 	}
-	slices.SortFunc(tps, func(a, b TopicPartition) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
-	})
+	slices.SortFunc(tps, compare)
 	for _, tp := range tps {
 		o, _ := g.Offset(tp.Topic, tp.Partition)
 		visit(tp.Topic, tp.Partition, o)
 	}
 }
 
-// HasLegacy says whether a partition has an offset under a key of version 0,
-// which a deletion must delete too.
-func (g *Group) HasLegacy(topic string, partition int32) bool {
-	_, has := g.legacy[TopicPartition{topic, partition}]
-	return has
+// EachPartition visits the partitions that have an offset, be it a pending one, by
+// topic and partition.
+func (g *Group) EachPartition(visit func(topic string, partition int32)) {
+	all := map[TopicPartition]struct{}{}
+	g.EachOffset(func(topic string, partition int32, _ Offset) { all[TopicPartition{topic, partition}] = struct{}{} })
+	for _, p := range g.pending {
+		for at := range p {
+			if at.kind == KindOffset {
+				all[TopicPartition{at.topic, at.partition}] = struct{}{}
+			}
+		}
+	}
+	for _, tp := range slices.SortedFunc(maps.Keys(all), compare) {
+		visit(tp.Topic, tp.Partition)
+	}
 }
 
-// HasCurrent says whether a partition has an offset under a key of version 1.
+func compare(a, b TopicPartition) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+}
+
+// HasLegacy says whether a partition has an offset, be it a pending one, under a
+// key of version 0, which a deletion must delete too.
+func (g *Group) HasLegacy(topic string, partition int32) bool {
+	_, has := g.legacy[TopicPartition{topic, partition}]
+	return has || g.hasPending(slot{kind: KindOffset, topic: topic, partition: partition, legacy: true})
+}
+
+// HasCurrent says whether a partition has an offset, be it a pending one, under a key of version 1.
 func (g *Group) HasCurrent(topic string, partition int32) bool {
 	_, has := g.offsets[topic][partition]
-	return has
+	return has || g.hasPending(slot{kind: KindOffset, topic: topic, partition: partition})
 }
 
 // Others visits the records of other types by key.
-func (g *Group) Others(visit func(Record)) { each(g.other, visit) }
+func (g *Group) Others(visit func(Record)) {
+	for _, k := range slices.Sorted(maps.Keys(g.other)) {
+		visit(g.other[k])
+	}
+}
 
-// Problems visits the unreadable records by key. A group that has any is in
+// Problems visits the unreadable records by key, then the pending ones. A group that has any is in
 // quarantine.
-func (g *Group) Problems(visit func(Record)) { each(g.problems, visit) }
+func (g *Group) Problems(visit func(Record)) {
+	recs := slices.Collect(maps.Values(g.problems))
+	slices.SortFunc(recs, func(a, b Record) int { return bytes.Compare(a.Key, b.Key) })
+	for _, r := range recs {
+		visit(r)
+	}
+	g.EachPending(func(r Record) {
+		if r.Kind == KindUnreadable {
+			visit(r)
+		}
+	})
+}
 
-// Quarantined says whether the group has an unreadable record.
-func (g *Group) Quarantined() bool { return len(g.problems) > 0 }
+// Quarantined says whether the group has an unreadable record, be it a pending one.
+func (g *Group) Quarantined() bool { return len(g.problems) > 0 || g.pendingBad > 0 }
 
 // Last is the offset of the newest record of the group that was applied.
 func (g *Group) Last() storage.Offset { return g.last }
-
-func each(m map[string]Record, visit func(Record)) {
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		visit(m[k])
-	}
-}
-
-// Dump writes the state in words, the same for the same state.
-func (s *Groups) Dump(w io.Writer) { s.All(func(g *Group) { g.Dump(w) }) }
-
-// Dump writes a group's state in words, the same for the same state.
-func (g *Group) Dump(w io.Writer) {
-	fmt.Fprintf(w, "group %q\n", g.id)
-	if c := g.classic; c != nil {
-		fmt.Fprintf(w, "  classic type=%q generation=%d protocol=%s leader=%s since=%d\n",
-			c.ProtocolType, c.Generation, orNull(c.Protocol), orNull(c.Leader), c.Since.UnixMilli())
-		for _, m := range c.Members {
-			fmt.Fprintf(w, "    member %q instance=%s client=%q host=%q rebalance=%s session=%s subscription=%q assignment=%q\n",
-				m.ID, orNull(m.InstanceID), m.ClientID, m.ClientHost, m.RebalanceTimeout, m.SessionTimeout, m.Subscription, m.Assignment)
-		}
-	}
-	g.EachOffset(func(topic string, partition int32, o Offset) {
-		fmt.Fprintf(w, "  offset %s-%d=%d epoch=%d metadata=%q committed=%d expires=%d id=%x at=%d\n", topic, partition,
-			o.Offset, o.LeaderEpoch, o.Metadata, o.Committed.UnixMilli(), o.Expires.UnixMilli(), o.TopicID, o.At)
-	})
-	g.Others(func(r Record) { fmt.Fprintf(w, "  other %x=%x\n", r.Key, r.Value) })
-	g.Problems(func(r Record) { fmt.Fprintf(w, "  unreadable %x=%x: %v\n", r.Key, r.Value, r.Problem) })
-}
-
-func orNull(s *string) string {
-	if s == nil {
-		return "null"
-	}
-	return fmt.Sprintf("%q", *s)
-}

@@ -14,6 +14,8 @@ type Record struct {
 	Group string
 	// Tombstone says that the record deletes its key.
 	Tombstone bool
+	// Txn is the transaction that the record is part of, or, of KindMarker, that it ends.
+	Txn storage.Txn
 
 	// Of KindOffset.
 	Topic     string
@@ -22,6 +24,9 @@ type Record struct {
 
 	// Of KindGroup, unless a tombstone.
 	Classic *Classic
+
+	// Of KindMarker: its writer's.
+	CoordinatorEpoch int32
 
 	// Of KindOther and KindUnreadable: the bytes, owned by the record.
 	Key, Value []byte
@@ -41,6 +46,7 @@ const (
 	KindGroup                  // GroupMetadataKey and -Value
 	KindOther                  // any other known type (ConsumerGroup*, ShareGroup*, StreamsGroup*) or an unknown one: kept
 	KindUnreadable             // a known key whose value does not parse
+	KindMarker                 // a control record, which is of no group: the end of a transaction
 )
 
 // Offset is a committed offset (OffsetCommitValue).

@@ -133,7 +133,7 @@ func (h *Harness[Req, Rec, Resp, Eff]) Replay(apply func(storage.Offset, Rec)) e
 		return err
 	}
 	return h.log.Read(0, func(at storage.Offset, r storage.Record) error {
-		apply(at, h.o.Codec.Decode(r.Key, r.Value))
+		apply(at, h.o.Codec.Decode(r))
 		return nil
 	})
 }

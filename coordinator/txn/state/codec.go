@@ -80,9 +80,13 @@ func (t *Txn) value() *txnlog.TransactionLogValue {
 	return v
 }
 
+// Txn: Kafka's transaction log holds no transactions itself.
+func (c *Codec) Txn(*Record) storage.Txn { return storage.Txn{} }
+
 // Decode reads a record; it keeps no reference to the bytes. What is wrong with
 // a value puts the record's id into quarantine when applied.
-func (c *Codec) Decode(key, value []byte) Record {
+func (c *Codec) Decode(rec storage.Record) Record {
+	key, value := rec.Key, rec.Value
 	k, err := txnlog.DecodeKey(key)
 	if err != nil { // an orphan, which no entity's loading brings
 		return Record{Kind: KindOther, Tombstone: value == nil, Key: slices.Clone(key), Value: slices.Clone(value)}

@@ -59,7 +59,7 @@ func TestKafkasRecords(t *testing.T) {
 		}
 		key, value := unhex(t, f.Key), unhex(t, f.Hex)
 		before := problems
-		r := c.Decode(key, value)
+		r := c.Decode(storage.Record{Key: key, Value: value})
 		seen[r.Kind]++
 		outcome := f.Kafka.TransactionLogRead.Outcome
 		if r.Problem != nil && strings.Contains(r.Problem.Error(), "status 6") {
@@ -76,7 +76,7 @@ func TestKafkasRecords(t *testing.T) {
 			t.Errorf("%s: what is not understood is not kept as it is: %x=%x", f.Note, k, v)
 		}
 		if r.Kind == KindTxn {
-			if again := c.Decode(k, v); again.ID != r.ID || !reflect.DeepEqual(again.Txn, r.Txn) {
+			if again := c.Decode(storage.Record{Key: k, Value: v}); again.ID != r.ID || !reflect.DeepEqual(again.Txn, r.Txn) {
 				t.Errorf("%s: %+v became %+v", f.Note, r.Txn, again.Txn)
 			}
 		}
@@ -99,12 +99,12 @@ func TestIndex(t *testing.T) {
 		if id, class := Index(0, key); class != storage.Orphan {
 			t.Errorf("%x is of %q, %v", key, id, class)
 		}
-		r := c.Decode(key, []byte("v"))
+		r := c.Decode(storage.Record{Key: key, Value: []byte("v")})
 		if k, v, _ := c.Append(nil, nil, &r); r.Kind != KindOther || !bytes.Equal(k, key) || string(v) != "v" {
 			t.Errorf("%x is not kept: %+v", key, r)
 		}
 	}
-	r := c.Decode(key, nil)
+	r := c.Decode(storage.Record{Key: key, Value: nil})
 	if k, v, tombstone := c.Append(nil, nil, &r); !tombstone || !bytes.Equal(k, key) || v != nil || r.ID != "x" {
 		t.Errorf("tombstone: %x=%x, %+v", k, v, r)
 	}
@@ -134,7 +134,7 @@ func TestAnyRecordComesBack(t *testing.T) {
 		}
 		r := Record{Kind: KindTxn, ID: rapid.String().Draw(t, "transactional id"), Txn: x}
 		k, v, _ := c.Append(nil, nil, &r)
-		got := c.Decode(k, v)
+		got := c.Decode(storage.Record{Key: k, Value: v})
 		if got.ID != strings.ToValidUTF8(r.ID, "\ufffd") || got.Txn.String() != x.String() {
 			t.Fatalf("%v became %v", x, got.Txn)
 		}
