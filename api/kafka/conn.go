@@ -17,7 +17,7 @@ const window = 128
 // windowBytes bounds the same by what is held in memory for them: the bytes of requests,
 // whose answers are some twenty times that at most. One alone may be larger. A request
 // whose answer may be of any size counts as all of it.
-const windowBytes = 256 << 10
+const windowBytes = 64 << 10
 
 // conn is one client's connection. Its reader (serve) owns in and hands calls
 // over; its writer, which the first request starts, answers them in order; its
