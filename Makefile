@@ -1,5 +1,5 @@
 # `make test` is what README.md says; .ci/run is what has to pass.
-.PHONY: test race lint fuzz conform bench
+.PHONY: test race lint fuzz conform kafka bench image
 
 test:
 	go test ./...
@@ -15,6 +15,12 @@ fuzz: # FUZZTIME=60s for each target
 
 conform:
 	scripts/conform.sh
+
+kafka: # a real Kafka, where Java, Maven and ../shared are
+	scripts/kafka-test.sh
+
+image:
+	go run ./packaging/image -o kcoord.tar
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

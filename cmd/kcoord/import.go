@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
+	"github.com/kcoord/kcoord/coordinator"
 )
 
 // copyFlags are those of import and export.
@@ -146,11 +147,39 @@ func committedHere(ctx context.Context, api api, id string) (map[tp]offset, erro
 
 // groups are the broker's, but for those of a type that commits no offsets.
 func (b *ownCoordinator) groups(ctx context.Context, wants func(string) bool) ([]kadm.ListedGroup, error) {
+	if err := b.loaded(ctx); err != nil {
+		return nil, err
+	}
 	listed, err := b.ListGroups(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the groups of %s cannot be listed: %s", b.address, plain(err))
 	}
 	return slices.DeleteFunc(listed.Sorted(), func(g kadm.ListedGroup) bool { return g.GroupType == "share" || !wants(g.Group) }), nil
+}
+
+// loaded waits until every partition of the coordinator answers. One that has just
+// started lists no groups, and no error either, until it has loaded them.
+func (b *ownCoordinator) loaded(ctx context.Context) error {
+	const topic = "__consumer_offsets"
+	m, err := b.Metadata(ctx, topic)
+	if err != nil {
+		return fmt.Errorf("the partitions of %s on %s cannot be listed: %s", topic, b.address, plain(err))
+	}
+	partitions := len(m.Topics[topic].Partitions)
+	var probes []string
+	for i, found := 0, map[int]bool{}; len(found) < partitions; i++ {
+		id := fmt.Sprint("kcoord-looks-for-partition-", i)
+		if p := int(coordinator.ShardOf(id, partitions)); !found[p] {
+			found[p] = true
+			probes = append(probes, id)
+		}
+	}
+	for id, answer := range b.FetchManyOffsets(ctx, probes...) {
+		if answer.Err != nil {
+			return fmt.Errorf("the coordinator on %s has not loaded partition %d of %s: %s; try again", b.address, coordinator.ShardOf(id, partitions), topic, plain(answer.Err))
+		}
+	}
+	return nil
 }
 
 // committed are the offsets that the broker's coordinator has.

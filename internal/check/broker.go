@@ -140,13 +140,13 @@ func (c *checking) groups(ctx context.Context) {
 	case len(listed) == 0:
 		c.add(OK, "The broker has no groups whose offsets would have to be copied.")
 	case len(active) == 0:
-		c.add(OK, "The broker has %d groups, and nobody is in one of them: kcoord offsets import copies their offsets.", len(listed))
+		c.add(OK, "Nobody is in one of the broker's groups (%d): kcoord offsets import copies their offsets.", len(listed))
 	default:
 		shown := active
 		if len(shown) > 5 {
 			shown = append(slices.Clone(shown[:5]), fmt.Sprintf("and %d more", len(active)-5))
 		}
-		c.add(Warn, "The broker has %d groups, of which %d have members (%s): stop these before the last kcoord offsets import, or their offsets move on.",
+		c.add(Warn, "Of the broker's groups (%d), these have members (%d): %s. Stop them before the last kcoord offsets import, or their offsets move on.",
 			len(listed), len(active), strings.Join(shown, ", "))
 	}
 }

@@ -118,7 +118,7 @@ func (c *checking) connect(ctx context.Context) bool {
 		c.add(Fail, "No broker answers on %s: %s. Is it up, is this a PLAINTEXT listener of it, and is nothing in between?", c.o.Upstream, words(err))
 		return false
 	}
-	c.add(OK, "The broker on %s answers, of cluster %s with %d brokers.", c.o.Upstream, c.meta.Cluster, len(c.meta.Brokers))
+	c.add(OK, "The broker on %s answers, of cluster %s (brokers: %d).", c.o.Upstream, c.meta.Cluster, len(c.meta.Brokers))
 	return true
 }
 

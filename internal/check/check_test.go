@@ -91,7 +91,7 @@ func TestBrokerAsItIsAtFirst(t *testing.T) {
 	says(t, all, OK, "answers, of cluster ")
 	says(t, all, OK, "versions are new enough")
 	says(t, all, Warn, "The broker advertises another address than kcoord's")
-	says(t, all, Warn, "1 groups, of which 1 have members (reading)")
+	says(t, all, Warn, "these have members (1): reading.")
 	says(t, all, OK, "The clock says ")
 	for _, f := range all {
 		if f.Level == Fail {
