@@ -101,6 +101,56 @@ func benchClient(s *benchShard, c, distinct int, left *atomic.Int64) {
 	}
 }
 
+// BenchmarkTransactions has 64 producers over 50 shards, each with a transaction of
+// one record: it appends the record, waits, appends the control record and waits. An op is a transaction.
+func BenchmarkTransactions(b *testing.B) {
+	const producers, shards = 64, 50
+	backend := mustOpen(b, benchDir(b), Options{})
+	defer backend.Close()
+	var logs [shards]*benchShard
+	for i := range logs {
+		logs[i] = &benchShard{}
+		log, err := backend.Open(storage.ShardID(i), logs[i].durable)
+		if err != nil {
+			b.Fatal(err)
+		}
+		logs[i].log = log
+	}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for p := range producers {
+		wg.Go(func() { benchProducer(logs[p%shards], int64(p), &left) })
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "transactions/s")
+}
+
+func benchProducer(s *benchShard, p int64, left *atomic.Int64) {
+	wake := make(chan struct{}, 1)
+	step := func(r storage.Record) {
+		s.mu.Lock()
+		if err := s.log.Append([]storage.Record{r}); err != nil {
+			panic(err)
+		}
+		s.waiting = append(s.waiting, benchWait{s.log.End(), wake})
+		s.mu.Unlock()
+		<-wake
+	}
+	pending := storage.Record{
+		Key: logtest.Key(storage.Body, fmt.Sprintf("group-%d", p), "topic-name"), Value: make([]byte, 64), Time: time.Now(),
+		Txn: storage.Txn{Producer: p, Kind: storage.Pending},
+	}
+	control := storage.Record{Time: time.Now(), Txn: storage.Txn{Producer: p, Kind: storage.Commit}}
+	control.Key, control.Value = storage.AppendControl(nil, nil, storage.Commit, 0)
+	for left.Add(-1) >= 0 {
+		step(pending)
+		step(control)
+	}
+}
+
 // benchDir is a folder on the disk under the checkout: /tmp may be memory.
 func benchDir(b testing.TB) string {
 	dir, err := os.MkdirTemp(".", "bench-")
