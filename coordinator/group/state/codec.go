@@ -230,21 +230,6 @@ func decodeClassic(value []byte) (*Classic, error) {
 	return c, nil
 }
 
-// millis and instant turn times into Kafka's and back: -1 is none.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return -1
-	}
-	return t.UnixMilli()
-}
-
-func instant(ms int64) time.Time {
-	if ms < 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
-
 func clone(b []byte) []byte {
 	if b == nil {
 		return nil

@@ -13,7 +13,9 @@ import (
 // Groups is the hard state of the groups of a shard that are in memory.
 type Groups struct {
 	byID map[string]*Group
-	open map[int64]*producer
+	// recent is the group of the last record: steps write many for one.
+	recent *Group
+	open   map[int64]*producer
 }
 
 // Group is the hard state of one group. A group without classic generation,
@@ -22,7 +24,8 @@ type Group struct {
 	id        string
 	classic   *Classic
 	classicAt storage.Offset
-	offsets   map[string]map[int32]Offset
+	offsets   map[string]*topic         // under keys of version 1
+	recent    *topic                    // the one looked for last, of offsets
 	count     int                       // of offsets
 	legacy    map[TopicPartition]Offset // of OffsetCommitKey v0: read, never written
 	other     map[string]Record         // by key
@@ -63,7 +66,7 @@ func (s *Groups) Forget(id string) {
 			s.close(g, producer)
 		}
 	}
-	delete(s.byID, id)
+	s.drop(id)
 }
 
 // Apply makes a record part of the state. Records of one key come in the order
@@ -73,32 +76,40 @@ func (s *Groups) Apply(offset storage.Offset, rec Record) {
 		s.resolve(offset, rec)
 		return
 	}
-	g := s.byID[rec.Group]
-	if g == nil {
-		g = &Group{id: rec.Group, last: -1}
-		s.byID[rec.Group] = g
+	g := s.recent
+	if g == nil || g.id != rec.Group {
+		if g = s.byID[rec.Group]; g == nil {
+			g = &Group{id: rec.Group, last: -1}
+			s.byID[rec.Group] = g
+		}
+		s.recent = g
 	}
 	g.last = max(g.last, offset)
 	rec.Offset.At = offset
 	switch {
 	case rec.Tombstone: // in a transaction, too
-		g.put(rec)
+		g.put(&rec)
 		if len(g.pending) > 0 {
 			s.bury(g, rec.slot())
 		}
 	case rec.Txn.Kind == storage.Pending:
 		s.pend(g, rec)
 	default:
-		g.put(rec)
+		g.put(&rec)
 	}
 	if !g.exists() {
-		delete(s.byID, rec.Group)
+		s.drop(rec.Group)
 	}
+}
+
+func (s *Groups) drop(id string) {
+	delete(s.byID, id)
+	s.recent = nil
 }
 
 // put makes a record the one that counts of its key. It is no part of a
 // transaction any more.
-func (g *Group) put(rec Record) {
+func (g *Group) put(rec *Record) {
 	rec.Txn = storage.Txn{}
 	if len(g.problems) > 0 {
 		delete(g.problems, rec.slot())
@@ -120,7 +131,7 @@ func (g *Group) put(rec Record) {
 	}
 }
 
-func (g *Group) putOther(rec Record) {
+func (g *Group) putOther(rec *Record) {
 	if rec.Tombstone {
 		delete(g.other, string(rec.Key))
 		return
@@ -128,15 +139,15 @@ func (g *Group) putOther(rec Record) {
 	if g.other == nil {
 		g.other = map[string]Record{}
 	}
-	g.other[string(rec.Key)] = rec
+	g.other[string(rec.Key)] = *rec
 }
 
 // putUnreadable supersedes what could be read.
-func (g *Group) putUnreadable(rec Record) {
+func (g *Group) putUnreadable(rec *Record) {
 	at := rec.slot()
 	switch at.kind {
 	case KindOffset:
-		g.putOffset(Record{Topic: at.topic, Partition: at.partition, LegacyKey: at.legacy, Tombstone: true})
+		g.putOffset(&Record{Topic: at.topic, Partition: at.partition, LegacyKey: at.legacy, Tombstone: true})
 	case KindGroup:
 		g.classic = nil
 	default:
@@ -148,10 +159,10 @@ func (g *Group) putUnreadable(rec Record) {
 	if g.problems == nil {
 		g.problems = map[slot]Record{}
 	}
-	g.problems[at] = rec
+	g.problems[at] = *rec
 }
 
-func (g *Group) putOffset(rec Record) {
+func (g *Group) putOffset(rec *Record) {
 	if rec.LegacyKey {
 		tp := TopicPartition{rec.Topic, rec.Partition}
 		if rec.Tombstone {
@@ -164,29 +175,11 @@ func (g *Group) putOffset(rec Record) {
 		g.legacy[tp] = rec.Offset
 		return
 	}
-	parts := g.offsets[rec.Topic]
-	_, had := parts[rec.Partition]
 	if rec.Tombstone {
-		if had {
-			g.count--
-			delete(parts, rec.Partition)
-			if len(parts) == 0 {
-				delete(g.offsets, rec.Topic)
-			}
-		}
-		return
+		g.dropCurrent(rec.Topic, rec.Partition)
+	} else {
+		g.putCurrent(rec.Topic, rec.Partition, &rec.Offset)
 	}
-	if g.offsets == nil {
-		g.offsets = map[string]map[int32]Offset{}
-	}
-	if parts == nil {
-		parts = map[int32]Offset{}
-		g.offsets[rec.Topic] = parts
-	}
-	if !had {
-		g.count++
-	}
-	parts[rec.Partition] = rec.Offset
 }
 
 func (g *Group) exists() bool {
@@ -198,41 +191,6 @@ func (g *Group) ID() string { return g.id }
 
 // Classic is the last written generation, or nil. It must not be changed.
 func (g *Group) Classic() *Classic { return g.classic }
-
-// Offset returns a committed offset. Where a partition has offsets under keys of
-// both versions, the later record counts.
-func (g *Group) Offset(topic string, partition int32) (Offset, bool) {
-	o, ok := g.offsets[topic][partition]
-	if len(g.legacy) > 0 {
-		if l, has := g.legacy[TopicPartition{topic, partition}]; has && (!ok || l.At > o.At) {
-			return l, true
-		}
-	}
-	return o, ok
-}
-
-// Offsets is the number of committed offsets.
-func (g *Group) Offsets() int { return g.count + len(g.legacy) }
-
-// EachOffset visits the committed offsets by topic and partition.
-func (g *Group) EachOffset(visit func(topic string, partition int32, o Offset)) {
-	tps := make([]TopicPartition, 0, g.Offsets())
-	for t, parts := range g.offsets {
-		for p := range parts {
-			tps = append(tps, TopicPartition{t, p})
-		}
-	}
-	for tp := range g.legacy {
-		if _, both := g.offsets[tp.Topic][tp.Partition]; !both {
-			tps = append(tps, tp)
-		}
-	}
-	slices.SortFunc(tps, compare)
-	for _, tp := range tps {
-		o, _ := g.Offset(tp.Topic, tp.Partition)
-		visit(tp.Topic, tp.Partition, o)
-	}
-}
 
 // EachPartition visits the partitions that have an offset, be it a pending one, by
 // topic and partition.
@@ -264,7 +222,7 @@ func (g *Group) HasLegacy(topic string, partition int32) bool {
 
 // HasCurrent says whether a partition has an offset, be it a pending one, under a key of version 1.
 func (g *Group) HasCurrent(topic string, partition int32) bool {
-	_, has := g.offsets[topic][partition]
+	has := g.current(topic, partition) != nil
 	return has || g.hasPending(slot{kind: KindOffset, topic: topic, partition: partition})
 }
 

@@ -127,12 +127,12 @@ func (s *Groups) resolve(offset storage.Offset, marker Record) {
 		for at, rec := range g.pending[id] {
 			g.countPending(rec, -1)
 			if marker.Txn.Kind == storage.Commit && rec.Offset.At > g.at(at) {
-				g.put(rec)
+				g.put(&rec)
 			}
 		}
 		s.close(g, id)
 		if !g.exists() {
-			delete(s.byID, name)
+			s.drop(name)
 		}
 	}
 }
@@ -144,12 +144,12 @@ func (g *Group) at(at slot) storage.Offset {
 	}
 	switch at.kind {
 	case KindOffset:
-		o, has := g.offsets[at.topic][at.partition]
 		if at.legacy {
-			o, has = g.legacy[TopicPartition{at.topic, at.partition}]
-		}
-		if has {
-			return o.At
+			if o, has := g.legacy[TopicPartition{at.topic, at.partition}]; has {
+				return o.At
+			}
+		} else if k := g.current(at.topic, at.partition); k != nil {
+			return k.at
 		}
 	case KindGroup:
 		if g.classic != nil {
