@@ -71,8 +71,9 @@ func Open(o Options) (*Node, error) {
 				n.tallies[i].begin(m)
 				return m
 			},
-			Now:   time.Now,
-			Timer: func(at time.Time) { n.clock.set(i, at) },
+			Now:    time.Now,
+			Passed: n.clock.passed,
+			Timer:  func(at time.Time) { n.clock.set(i, at) },
 			Stepped: func(m groupMachine) {
 				open, _ := m.(*group.Machine)
 				n.watched[i].stepped(open)

@@ -4,24 +4,31 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/kcoord/kcoord/coordinator/shard"
 )
 
 // clock fires the timers of all shards from one goroutine: each shard says when
 // it is due next, and the clock sleeps until the earliest.
 type clock struct {
-	due  []atomic.Int64 // by shard: nanoseconds since 1970, never: MaxInt64
-	wake chan struct{}
+	due   []atomic.Int64 // by shard: nanoseconds since 1970, never: MaxInt64
+	wake  chan struct{}
+	start time.Time
+	jumps shard.Jumps // of run alone
 }
 
 const never = math.MaxInt64
 
 func newClock(shards int) *clock {
-	c := &clock{due: make([]atomic.Int64, shards), wake: make(chan struct{}, 1)}
+	c := &clock{due: make([]atomic.Int64, shards), wake: make(chan struct{}, 1), start: time.Now()}
 	for i := range c.due {
 		c.due[i].Store(never)
 	}
 	return c
 }
+
+// passed goes on evenly, whatever is done to the wall clock.
+func (c *clock) passed() time.Duration { return time.Since(c.start) }
 
 // set says when a shard is due; the zero time: never.
 func (c *clock) set(shard int, at time.Time) {
@@ -43,10 +50,12 @@ func (c *clock) run(stop <-chan struct{}, fire func(shard int)) {
 	defer t.Stop()
 	for {
 		earliest := int64(never)
-		now := time.Now().UnixNano()
+		wall := time.Now()
+		jumped := c.jumps.Step(wall, c.passed()) != 0 // then each shard has to look what is due
+		now := wall.UnixNano()
 		for i := range c.due {
 			at := c.due[i].Load()
-			if at <= now {
+			if at <= now || jumped && at != never {
 				fire(i)
 				at = c.due[i].Load()
 			}

@@ -133,24 +133,28 @@ func (m *Machine) step(now time.Time) {
 	}
 }
 
+// Shift is part of machine.Shifter: sessions and join phases are about time passed, what
+// expires is about dates.
+func (m *Machine) Shift(by time.Duration) { m.timers.shift(by.Truncate(time.Millisecond)) }
+
 // NextTimer is part of machine.Machine.
 func (m *Machine) NextTimer() (time.Time, bool) {
 	t := m.timers.first()
-	at, any := m.sweep.next()
-	if t != nil && (!any || !at.Before(t.when)) {
+	at, some := m.sweep.next()
+	if t != nil && (!some || !at.Before(t.when)) {
 		return t.when, true
 	}
-	return at, any
+	return at, some
 }
 
 // Due is part of machine.Machine.
 func (m *Machine) Due() (string, bool) {
 	t := m.timers.first()
-	at, any := m.sweep.next()
+	at, some := m.sweep.next()
 	switch {
-	case t != nil && (!any || !at.Before(t.when)):
+	case t != nil && (!some || !at.Before(t.when)):
 		return t.entry.id, true
-	case any && !m.sweep.start.IsZero():
+	case some && !m.sweep.start.IsZero():
 		return m.sweep.items[0].id, true
 	}
 	return "", false
@@ -160,13 +164,13 @@ func (m *Machine) Due() (string, bool) {
 func (m *Machine) Fire(now time.Time, out *output) {
 	m.step(now)
 	t := m.timers.first()
-	at, any := m.sweep.next()
+	at, some := m.sweep.next()
 	switch {
-	case t != nil && (!any || !at.Before(t.when)):
+	case t != nil && (!some || !at.Before(t.when)):
 		if !t.when.After(m.now) {
 			m.fire(m.now, t, out)
 		}
-	case any && !at.After(m.now):
+	case some && !at.After(m.now):
 		if e := m.sweep.items[0]; e.inMemory {
 			m.expire(m.now, e, out)
 			m.settle(e)

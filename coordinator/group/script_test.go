@@ -131,6 +131,7 @@ func init() {
 		"abort-txn":   func(s *script) { s.endTxn(false) },
 		"set-offsets": (*script).setOffsets, "census": (*script).census,
 		"reconfigure": func(s *script) { s.config(); s.h.m.Configure(s.h.cfg) },
+		"jump":        func(s *script) { s.h.jump(s.dur("by", 0)) },
 		"observe":     func(s *script) { s.h.do("observe", Observe{s.group()}) },
 		"append":      (*script).append, "stable": (*script).stable,
 		"advance":  func(s *script) { s.advance() },

@@ -56,6 +56,13 @@ func (ts *timers) move(t *timer) {
 	ts.put(t)
 }
 
+// shift moves all timers. Their order stays.
+func (ts *timers) shift(by time.Duration) {
+	for _, t := range ts.items {
+		t.deadline, t.when = t.deadline.Add(by), t.when.Add(by)
+	}
+}
+
 // first is the earliest timer, or nil.
 func (ts *timers) first() *timer {
 	if len(ts.items) == 0 {

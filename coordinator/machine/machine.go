@@ -101,6 +101,12 @@ type Machine[Req, Rec, Resp, Eff any] interface {
 	Evict(durable storage.Offset)
 }
 
+// Shifter is a Machine with timers that are about time passed rather than about a date.
+type Shifter interface {
+	// Shift moves those timers, since the clock has jumped by so much.
+	Shift(by time.Duration)
+}
+
 // Codec turns a machine's records into Kafka's bytes and back.
 type Codec[Rec any] interface {
 	// Settle takes out of a record that was just decided what the version that it

@@ -28,6 +28,9 @@ type Options[Req, Rec, Resp, Eff any] struct {
 	// New makes an empty machine, at each opening.
 	New func() machine.Machine[Req, Rec, Resp, Eff]
 	Now func() time.Time
+	// Passed is a clock that nobody sets, by which jumps of Now are found: a
+	// machine.Shifter is told of them. Nil: Now never jumps.
+	Passed func() time.Duration
 	// Effect carries out an effect. It must not block. Nil where the machine has none.
 	Effect func(Eff)
 	// Timer is told, under the shard's lock, when the next Fire is due. It must not block.
@@ -56,6 +59,7 @@ type Shard[Req, Rec, Resp, Eff any] struct {
 	parked  map[machine.Token]func(Resp, error)
 	gated   queue[Resp, Eff]
 	due     time.Time // what Timer was last told
+	jumps   Jumps
 
 	out machine.Output[Rec, Resp, Eff]
 	enc encoder
@@ -149,7 +153,17 @@ func (s *Shard[Req, Rec, Resp, Eff]) Fire() {
 
 // now is the time that machines see: records hold milliseconds, and what is
 // live must be what a replay gives.
-func (s *Shard[Req, Rec, Resp, Eff]) now() time.Time { return s.o.Now().Truncate(time.Millisecond) }
+func (s *Shard[Req, Rec, Resp, Eff]) now() time.Time {
+	now := s.o.Now()
+	if s.o.Passed != nil {
+		if by := s.jumps.Step(now, s.o.Passed()); by != 0 {
+			if m, ok := s.m.(machine.Shifter); ok {
+				m.Shift(by)
+			}
+		}
+	}
+	return now.Truncate(time.Millisecond)
+}
 
 // Open opens the shard unless it is open.
 func (s *Shard[Req, Rec, Resp, Eff]) Open() error {

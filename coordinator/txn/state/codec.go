@@ -80,7 +80,7 @@ func (t *Txn) value() *txnlog.TransactionLogValue {
 	return v
 }
 
-// Txn: Kafka's transaction log holds no transactions itself.
+// Txn is nothing: Kafka's transaction log holds no transactions itself.
 func (c *Codec) Txn(*Record) storage.Txn { return storage.Txn{} }
 
 // Decode reads a record; it keeps no reference to the bytes. What is wrong with
