@@ -7,6 +7,7 @@ import (
 
 	"github.com/kcoord/kcoord/api/kafka/upstream"
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/internal/recordbin"
 )
 
 // commit is the memory of an OffsetCommit, used again for the next one.
@@ -108,7 +109,7 @@ func (k *call) decodeCommitTopic(d *decoder) {
 		if known = view.Find(name); known != nil {
 			t.Topic, t.TopicID = known.Name, known.ID
 		} else {
-			t.Topic = string(name)
+			t.Topic = recordbin.JavaString(name)
 		}
 	}
 	m.topics = append(m.topics, known)
@@ -127,7 +128,7 @@ func (k *call) decodeCommitTopic(d *decoder) {
 			p.LeaderEpoch = d.int32()
 		}
 		if b := d.nullable(); b != nil {
-			m.metas = append(m.metas, string(b))
+			m.metas = append(m.metas, recordbin.JavaString(b))
 			p.Metadata = &m.metas[len(m.metas)-1]
 		}
 		d.tags()

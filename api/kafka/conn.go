@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kcoord/kcoord/internal/recordbin"
 )
 
 // window is how many requests of a connection may be under way. A client that
@@ -363,10 +365,10 @@ func (c *conn) idle(now time.Time, most time.Duration) bool {
 // context ends with the server's patience.
 func (c *conn) context() context.Context { return c.srv.ctx }
 
-// intern returns b as a string, old where it is the same.
+// intern returns b as a string, old where it is the same; see readRequest.
 func intern(old string, b []byte) string {
 	if old == string(b) {
 		return old
 	}
-	return string(b)
+	return recordbin.JavaString(b)
 }

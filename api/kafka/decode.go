@@ -1,6 +1,10 @@
 package kafka
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/kcoord/kcoord/internal/recordbin"
+)
 
 // decoder reads the frequent requests without a heap object for each field. It
 // never reads past the end: then it is bad, and what it returns is zero.
@@ -102,6 +106,6 @@ func internPtr(old *string, d *decoder) *string {
 	if old != nil && *old == string(b) {
 		return old
 	}
-	s := string(b)
+	s := recordbin.JavaString(b)
 	return &s
 }

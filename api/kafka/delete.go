@@ -12,8 +12,8 @@ import (
 func (k *call) deleteGroups(body []byte) error {
 	req := kmsg.NewPtrDeleteGroupsRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	seen := make(map[string]bool, len(req.Groups))
 	groups := slices.DeleteFunc(req.Groups, func(id string) bool {

@@ -11,8 +11,8 @@ import (
 func (k *call) offsetDelete(body []byte) error {
 	req := kmsg.NewPtrOffsetDeleteRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	failed := k.takeOutUnknown(req)
 	k.ask(group.DeleteOffsets{OffsetDeleteRequest: req}, func(k *call, resp group.Response, err error) kmsg.Response {

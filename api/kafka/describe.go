@@ -22,8 +22,8 @@ const (
 func (k *call) describeGroups(body []byte) error {
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	reqs := make([]group.Request, len(req.Groups))
 	for i, id := range req.Groups {

@@ -36,8 +36,8 @@ type fetchFailure struct {
 func (k *call) offsetFetch(body []byte) error {
 	req := kmsg.NewPtrOffsetFetchRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	if k.version < 8 {
 		req.Groups = []kmsg.OffsetFetchRequestGroup{soleGroup(req)}

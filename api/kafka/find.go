@@ -26,8 +26,8 @@ const (
 func (k *call) findCoordinator(body []byte) error {
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	if req.Version == 0 {
 		req.CoordinatorType = groupCoordinator

@@ -19,8 +19,8 @@ func (k *call) joinGroup(body []byte) error {
 	req := kmsg.NewPtrJoinGroupRequest()
 	req.Version = k.version
 	// The group keeps the protocols' metadata, so they must not lie in the read buffer.
-	if err := req.ReadFrom(bytes.Clone(body)); err != nil {
-		return errMalformed
+	if err := readRequest(req, bytes.Clone(body)); err != nil {
+		return err
 	}
 	if k.version == 0 {
 		req.RebalanceTimeoutMillis = req.SessionTimeoutMillis

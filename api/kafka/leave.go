@@ -11,8 +11,8 @@ import (
 func (k *call) leaveGroup(body []byte) error {
 	req := kmsg.NewPtrLeaveGroupRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	if k.version < 3 {
 		m := kmsg.NewLeaveGroupRequestMember()

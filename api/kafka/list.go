@@ -19,8 +19,8 @@ var (
 func (k *call) listGroups(body []byte) error {
 	req := kmsg.NewPtrListGroupsRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	list := group.List{States: spelled(req.StatesFilter, groupStates), Types: spelled(req.TypesFilter, groupTypes)}
 	k.answer = shapeList

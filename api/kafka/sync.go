@@ -13,8 +13,8 @@ import (
 func (k *call) syncGroup(body []byte) error {
 	req := kmsg.NewPtrSyncGroupRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(bytes.Clone(body)); err != nil { // assignments are kept
-		return errMalformed
+	if err := readRequest(req, bytes.Clone(body)); err != nil { // assignments are kept
+		return err
 	}
 	if k.version >= 5 && (req.ProtocolType == nil || req.Protocol == nil) {
 		resp := kmsg.NewPtrSyncGroupResponse()

@@ -33,8 +33,8 @@ func peekInitProducerID(version int16, body []byte) (verdict, bool) {
 func (k *call) initTransactionalID(body []byte) error {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	resp := kmsg.NewPtrInitProducerIDResponse()
 	resp.ErrorCode, resp.ProducerID, resp.ProducerEpoch = codeUnsupportedVersion, -1, -1
@@ -46,8 +46,8 @@ func (k *call) initTransactionalID(body []byte) error {
 func (k *call) describeTransactions(body []byte) error {
 	req := kmsg.NewPtrDescribeTransactionsRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	resp := kmsg.NewPtrDescribeTransactionsResponse()
 	for _, id := range req.TransactionalIDs {
@@ -68,8 +68,8 @@ var txnStates = map[string]bool{
 func (k *call) listTransactions(body []byte) error {
 	req := kmsg.NewPtrListTransactionsRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	resp := kmsg.NewPtrListTransactionsResponse()
 	for _, s := range req.StateFilters {

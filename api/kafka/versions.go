@@ -39,8 +39,8 @@ func (k *call) apiVersions(body []byte) error {
 	}
 	req := kmsg.NewPtrApiVersionsRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	if code := k.checkClient(req); code != 0 {
 		resp := kmsg.NewPtrApiVersionsResponse()
