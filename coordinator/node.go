@@ -21,6 +21,12 @@ type Options struct {
 	Shards  int // offsets.topic.num.partitions; must be what it was when the backend's folder was made
 	Group   group.Config
 	Log     zerolog.Logger
+
+	// Checkpoint copies the backend into a folder, and returns the size. Downgrades is
+	// where such folders go, and reports of what downgrades lose. Without them nothing
+	// that loses anything can be forced.
+	Checkpoint func(dir string) (bytes int64, err error)
+	Downgrades string
 }
 
 type (
@@ -31,16 +37,19 @@ type (
 // Node is the coordinator of all groups.
 type Node struct {
 	o     Options
-	codec *state.Codec
 	bad   quarantine
 	clock *clock
 
 	shards  []*groupShard
 	config  atomic.Pointer[group.Config]
-	watched []watchers // by shard
-	tallies []tally    // by shard
-	stop    chan struct{}
-	done    sync.WaitGroup
+	watched []watchers     // by shard
+	tallies []tally        // by shard
+	codecs  []*state.Codec // by shard, whose lock guards it
+
+	versions versions
+
+	stop chan struct{}
+	done sync.WaitGroup
 }
 
 // residentOffsets bounds, over all shards, the offsets in memory of groups that
@@ -60,12 +69,16 @@ func Open(o Options) (*Node, error) {
 	n.watched, n.tallies = make([]watchers, o.Shards), make([]tally, o.Shards)
 	n.config.Store(&o.Group)
 	n.bad.log = o.Log
-	n.codec = &state.Codec{Unreadable: n.bad.add}
+	if err := n.openVersions(); err != nil {
+		return nil, fmt.Errorf("coordinator: %w", err)
+	}
+	n.codecs = make([]*state.Codec, o.Shards)
 	for i := range n.shards {
+		n.codecs[i] = &state.Codec{Unreadable: n.bad.add, Versions: n.Finalized().writes()}
 		n.shards[i] = shard.New(shard.Options[group.Request, state.Record, group.Response, struct{}]{
 			ID:      storage.ShardID(i),
 			Backend: o.Backend,
-			Codec:   n.codec,
+			Codec:   n.codecs[i],
 			New: func() groupMachine {
 				m := group.New(*n.config.Load(), rand.Reader)
 				n.tallies[i].begin(m)
@@ -93,6 +106,7 @@ func Open(o Options) (*Node, error) {
 		}
 	})
 	n.done.Go(func() { n.clock.run(n.stop, func(i int) { n.shards[i].Fire() }) })
+	n.startRewrite()
 	return n, nil
 }
 

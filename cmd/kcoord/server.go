@@ -176,6 +176,7 @@ func (s *server) openNode() (*coordinator.Node, error) {
 	s.later(func(context.Context) error { return backend.Close() })
 	node, err := coordinator.Open(coordinator.Options{
 		Backend: backend, Shards: s.config.Shards, Group: s.config.Group, Log: s.log,
+		Checkpoint: backend.Checkpoint, Downgrades: filepath.Join(s.config.Data, "downgrades"),
 	})
 	if err != nil {
 		return nil, err

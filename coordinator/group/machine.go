@@ -72,6 +72,11 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 		panic(fmt.Sprintf("group %q: %T before it was loaded", id, in.Req))
 	}
 	m.revive(m.now, e, out)
+	if r, is := in.Req.(Rewrite); is { // of what is in quarantine, too
+		out.Reply(in.Token, m.rewrite(e, r, out))
+		m.settle(e)
+		return
+	}
 	if e.quarantined {
 		out.Reply(in.Token, refusal(in.Req))
 		return
@@ -120,6 +125,8 @@ func (m *Machine) answerForAll(req Request, out *output) Response {
 		return m.ids()
 	case Quarantined:
 		return m.quarantined()
+	case Rewrite:
+		return rewriteOrphans(r, out)
 	}
 	panic(fmt.Sprintf("unknown request %T", req))
 }
@@ -180,8 +187,11 @@ func (m *Machine) Fire(now time.Time, out *output) {
 
 // Apply is part of machine.Machine.
 func (m *Machine) Apply(offset storage.Offset, rec state.Record) {
-	if rec.Kind == state.KindMarker {
+	switch rec.Kind {
+	case state.KindMarker:
 		m.applyMarker(offset, rec)
+		return
+	case state.KindOrphan:
 		return
 	}
 	e := m.entry(rec.Group)

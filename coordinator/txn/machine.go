@@ -72,7 +72,7 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 	m.step(now)
 	id, one := in.Req.Entity()
 	if !one {
-		out.Reply(in.Token, m.answerForAll(in.Req))
+		out.Reply(in.Token, m.answerForAll(in.Req, out))
 		return
 	}
 	e := m.dir[id]
@@ -85,6 +85,9 @@ func (m *Machine) Handle(now time.Time, in machine.Input[Request], out *output) 
 
 // answer decides on what is about one id.
 func (m *Machine) answer(e *entry, req Request, out *output) Response {
+	if r, is := req.(Rewrite); is { // of what is in quarantine, too
+		return m.rewrite(e, r, out)
+	}
 	if e.quarantined {
 		return m.refusal(e, req, coordinatorLoadInProgress)
 	}
@@ -116,7 +119,7 @@ func (m *Machine) answer(e *entry, req Request, out *output) Response {
 }
 
 // answerForAll answers what is about all ids of the shard, or about none.
-func (m *Machine) answerForAll(req Request) Response {
+func (m *Machine) answerForAll(req Request, out *output) Response {
 	switch r := req.(type) {
 	case List:
 		return m.list(r)
@@ -124,6 +127,8 @@ func (m *Machine) answerForAll(req Request) Response {
 		return m.ids()
 	case Quarantined:
 		return m.quarantined()
+	case Rewrite:
+		return rewriteOrphans(r, out)
 	}
 	return m.refusal(nil, req, invalidRequest)
 }

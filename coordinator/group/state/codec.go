@@ -125,7 +125,7 @@ func (c *Codec) Decode(rec storage.Record) Record {
 func (c *Codec) decode(key, value []byte, kind storage.TxnKind) Record {
 	group, t, err := groupmeta.GroupOfKey(key)
 	if err != nil { // an orphan, which no entity's loading brings
-		return Record{Kind: KindOther, Key: clone(key), Value: clone(value), Tombstone: value == nil}
+		return Record{Kind: KindOrphan, Key: clone(key), Value: clone(value), Tombstone: value == nil}
 	}
 	r := Record{Group: string(group), Tombstone: value == nil}
 	switch t {
@@ -156,6 +156,13 @@ func (c *Codec) decode(key, value []byte, kind storage.TxnKind) Record {
 		c.Unreadable(r.Group, clone(key), err)
 	}
 	return Record{Kind: KindUnreadable, Group: r.Group, Tombstone: r.Tombstone, Key: clone(key), Value: clone(value), Problem: err}
+}
+
+// Exactly reads a record that is to be written as the bytes are.
+func (c *Codec) Exactly(key, value []byte) Record {
+	r := c.Decode(storage.Record{Key: key, Value: value})
+	r.Key, r.Value = clone(key), clone(value)
+	return r
 }
 
 func (r *Record) decodeOffset(key, value []byte) error {

@@ -72,8 +72,11 @@ func (s *Groups) Forget(id string) {
 // Apply makes a record part of the state. Records of one key come in the order
 // of their offsets, but for pending ones, which may come after the later record that counts.
 func (s *Groups) Apply(offset storage.Offset, rec Record) {
-	if rec.Kind == KindMarker {
+	switch rec.Kind {
+	case KindMarker:
 		s.resolve(offset, rec)
+		return
+	case KindOrphan:
 		return
 	}
 	g := s.recent

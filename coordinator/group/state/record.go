@@ -28,7 +28,8 @@ type Record struct {
 	// Of KindMarker: its writer's.
 	CoordinatorEpoch int32
 
-	// Of KindOther and KindUnreadable: the bytes, owned by the record.
+	// Of KindOther, KindUnreadable and KindOrphan: the bytes, owned by the record. One of
+	// another kind that has them (Codec.Exactly) is written as they are.
 	Key, Value []byte
 	// Of KindUnreadable: what is wrong, naming type, version and byte position.
 	Problem error
@@ -46,6 +47,7 @@ const (
 	KindGroup                  // GroupMetadataKey and -Value
 	KindOther                  // any other known type (ConsumerGroup*, ShareGroup*, StreamsGroup*) or an unknown one: kept
 	KindUnreadable             // a known key whose value does not parse
+	KindOrphan                 // a key of no group: kept, and no part of the state
 	KindMarker                 // a control record, which is of no group: the end of a transaction
 )
 

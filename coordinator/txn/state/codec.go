@@ -104,6 +104,13 @@ func (c *Codec) Decode(rec storage.Record) Record {
 	return Record{Kind: KindUnreadable, ID: r.ID, Key: slices.Clone(key), Value: slices.Clone(value), Problem: err}
 }
 
+// Exactly reads a record that is to be written as the bytes are.
+func (c *Codec) Exactly(key, value []byte) Record {
+	r := c.Decode(storage.Record{Key: key, Value: value})
+	r.Key, r.Value = slices.Clone(key), slices.Clone(value)
+	return r
+}
+
 // decode reads a value, and refuses what cannot be acted on: a state that is never written (Kafka
 // takes Dead and PrepareEpochFence, and fails when they are used), a transaction whose partitions
 // are not known, and a transaction version that is not.

@@ -32,6 +32,12 @@ func (s *Txns) Problem(id string) (Record, bool) {
 	return e.record, has && e.record.Kind == KindUnreadable
 }
 
+// At is the offset of an id's record.
+func (s *Txns) At(id string) (at storage.Offset, has bool) {
+	e, has := s.byID[id]
+	return e.at, has
+}
+
 // Forget drops an id from memory. Its record stays where it is stored.
 func (s *Txns) Forget(id string) { delete(s.byID, id) }
 

@@ -1,0 +1,468 @@
+package coordinator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/groupmeta"
+	"github.com/kcoord/kcoord/internal/recordbin/recordtest"
+	"github.com/kcoord/kcoord/metadataversion"
+	"github.com/kcoord/kcoord/storage"
+	"github.com/kcoord/kcoord/storage/pebblelog"
+)
+
+// everyRecord are Kafka's fixtures, each under a key of its own where the key has a group.
+func everyRecord(t testing.TB, every int) []storage.Record {
+	t.Helper()
+	lines := recordtest.Load(t, filepath.Join("..", "groupmeta", "testdata"))
+	if found, _ := filepath.Glob("../../shared/fixtures/records/*.jsonl"); len(found) > 0 {
+		lines = append(lines, recordtest.Load(t, "../../shared/fixtures/records")...)
+	}
+	var all []storage.Record
+	for i := range lines {
+		l := &lines[i]
+		if l.TransactionLog() || i%every != 0 {
+			continue
+		}
+		record, key := l.Bytes(t)
+		if key == nil {
+			key, record = record, nil
+		}
+		if l.Case == "tombstone" {
+			record = nil
+		}
+		all = append(all, storage.Record{Key: ownKey(key, i), Value: record, Time: time.UnixMilli(1e12)})
+	}
+	return all
+}
+
+// ownKey gives a key another group.
+func ownKey(key []byte, i int) []byte {
+	k, err := groupmeta.DecodeKey(key)
+	if err != nil {
+		return key
+	}
+	field := reflect.ValueOf(k).Elem().Field(0)
+	field.SetString(fmt.Sprintf("g%d", i))
+	own, err := k.AppendTo(nil)
+	if err != nil {
+		return key
+	}
+	return own
+}
+
+// crashing tells of each moment at which the store may be cut off.
+type crashing struct {
+	*pebblelog.Backend
+	step func()
+}
+
+func (c crashing) Open(id storage.ShardID, durable func(storage.Offset, error)) (storage.Log, error) {
+	return c.Backend.Open(id, func(end storage.Offset, err error) {
+		c.step()
+		durable(end, err)
+	})
+}
+
+func (c crashing) Purge(id storage.ShardID, forget func([]byte) bool) error {
+	err := c.Backend.Purge(id, forget)
+	c.step()
+	return err
+}
+
+func smallStore(t testing.TB, fs vfs.FS) *pebblelog.Backend {
+	t.Helper()
+	b, err := pebblelog.Open("data", state.Index, pebblelog.Options{
+		FS: fs, FoldBytes: 4 << 10, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, Fatal: func(err error) { panic(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const testShards = 3
+
+func nodeOver(t testing.TB, b storage.Backend, checkpoint func(string) (int64, error)) *Node {
+	t.Helper()
+	n, err := Open(Options{
+		Backend: b, Shards: testShards, Log: zerolog.Nop(), Checkpoint: checkpoint, Downgrades: t.TempDir(),
+		Group: group.Config{
+			MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour, MaxSize: 1 << 20, MetadataMaxChars: 4096, LegacyTxnCommit: group.AllowLegacy,
+			Retention: 1 << 60, RetentionCheckInterval: 1 << 60,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// seed appends records to the shards in turn.
+func seed(t testing.TB, b storage.Backend, recs []storage.Record) {
+	t.Helper()
+	for id := range storage.ShardID(testShards) {
+		told := make(chan storage.Offset, 1000)
+		log, err := b.Open(id, func(end storage.Offset, _ error) { told <- end })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mine []storage.Record
+		for i, r := range recs {
+			if storage.ShardID(i%testShards) == id {
+				mine = append(mine, r)
+			}
+		}
+		if err := log.Append(mine); err != nil {
+			t.Fatal(err)
+		}
+		for len(mine) > 0 && <-told < log.End() {
+		}
+	}
+}
+
+// latestOf is what each key of the store has, but for tombstones.
+func latestOf(t testing.TB, b storage.Keeper) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for id := range storage.ShardID(testShards) {
+		err := b.Latest(id, func(_ storage.Offset, r storage.Record) error {
+			if r.Value != nil {
+				all[fmt.Sprint(id, " ", string(r.Key))] = bytes.Clone(r.Value)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// checkLog: the target reads every record that is in the log, and each key has what
+// the rewrite of what was there makes of it.
+func checkLog(t testing.TB, b *pebblelog.Backend, to metadataversion.Target, before map[string][]byte) {
+	t.Helper()
+	reader, ours, rw := metadataversion.ReaderOf(to.Release), metadataversion.Ours(), metadataversion.NewRewriter(to)
+	for id := range storage.ShardID(testShards) {
+		log, err := b.Open(id, func(storage.Offset, error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = log.Read(0, func(at storage.Offset, r storage.Record) error {
+			o := reader.Read(metadataversion.GroupLog, r.Key, r.Value)
+			tombstone := r.Value == nil && o == metadataversion.Skipped // which harms nobody
+			if o != metadataversion.Read && !tombstone && (o != metadataversion.Skipped || ours.Read(metadataversion.GroupLog, r.Key, r.Value) != metadataversion.Skipped) {
+				t.Errorf("to %s: shard %d, offset %d: %x=%x: %s", to, id, at, r.Key, r.Value, o)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := latestOf(t, b)
+	for key, value := range before {
+		raw := []byte(key[2:])
+		res := rw.Rewrite(nil, metadataversion.GroupLog, raw, value)
+		switch res.Action {
+		case metadataversion.Replace:
+			value = res.Value
+		case metadataversion.Delete:
+			value = nil
+		}
+		got, has := after[key]
+		if kind, _ := groupmeta.TypeOfKey(raw); kind == groupmeta.TypeGroupMetadata && (value != nil) == has {
+			continue // its members' sessions end
+		}
+		if has != (value != nil) || !bytes.Equal(got, value) {
+			t.Errorf("to %s: %x is %x, want %x", to, raw, got, value)
+		}
+	}
+}
+
+// allTargets are every version, as its line's first release and as one that tolerates newer records.
+func allTargets(t testing.TB) []metadataversion.Target {
+	t.Helper()
+	var all []metadataversion.Target
+	for v := range metadataversion.All() {
+		to := metadataversion.TargetOf(v)
+		all = append(all, to)
+		if r := to.Release.Tolerant(); r.String() != to.Release.String() && r.String()[:3] == v.Release() {
+			to.Release = r
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// TestDowngradeMatrix forces a store that holds every record version from every version
+// to one below it, and from the latest to all.
+func TestDowngradeMatrix(t *testing.T) {
+	every := 7
+	if testing.Short() {
+		every = 41
+	}
+	recs := everyRecord(t, every)
+	targets := allTargets(t)
+	seedOf := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seedOf, 0))
+	t.Logf("seed %d, %d records", seedOf, len(recs))
+	for i, from := range targets {
+		var pairs [][2]metadataversion.Target
+		if from.Version != metadataversion.Latest {
+			pairs = append(pairs, [2]metadataversion.Target{metadataversion.TargetOf(metadataversion.Latest), from})
+		}
+		if to := targets[rng.IntN(i+1)]; to.Version < from.Version {
+			pairs = append(pairs, [2]metadataversion.Target{metadataversion.TargetOf(from.Version), to})
+		}
+		for _, p := range pairs {
+			forceOnce(t, p[0], p[1], recs)
+		}
+	}
+}
+
+func forceOnce(t *testing.T, from, to metadataversion.Target, recs []storage.Record) {
+	t.Helper()
+	b := smallStore(t, vfs.NewMem())
+	n := nodeOver(t, b, b.Checkpoint)
+	if _, err := n.Change(t.Context(), Change{To: from}); err != nil {
+		t.Fatalf("from %s: %v", from, err)
+	}
+	if err := n.AwaitRewrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.Close()
+	seed(t, b, recs)
+	before := latestOf(t, b)
+	n = nodeOver(t, b, b.Checkpoint)
+	_, err := n.Change(t.Context(), Change{To: to})
+	var lossy *Lossy
+	switch {
+	case !errors.As(err, &lossy):
+		t.Fatalf("to %s, unforced: %v", to, err)
+	case n.Finalized().Version != from.Version:
+		t.Fatalf("to %s: refused, and now at %s", to, n.Finalized().Version)
+	}
+	done, err := n.Change(t.Context(), Change{To: to, Force: true})
+	if err != nil || done.CheckpointBytes == 0 {
+		t.Fatalf("to %s, forced: %+v, %v", to, done, err)
+	}
+	if err := n.AwaitRewrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status, under := n.Rewriting()
+	if under || status.Problem != "" || status.Shards != status.Of || n.Finalized().Version != to.Version {
+		t.Fatalf("to %s: %+v, finalized %s", to, status, n.Finalized().Version)
+	}
+	n.Close()
+	checkLog(t, b, to, before)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDowngradeSurvivesCrashes cuts the store off at each step of a forced downgrade: it
+// then is as before the downgrade began, or goes on by itself to the same end.
+func TestDowngradeSurvivesCrashes(t *testing.T) {
+	recs := everyRecord(t, 5)
+	for _, name := range []string{"3.3.2", "3.3.3", "0.10.0", "4.0"} {
+		t.Run(name, func(t *testing.T) {
+			to, err := metadataversion.ParseTarget(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			crashEverywhere(t, to, recs)
+		})
+	}
+}
+
+func crashEverywhere(t *testing.T, to metadataversion.Target, recs []storage.Record) {
+	fs := vfs.NewCrashableMem()
+	b := smallStore(t, fs)
+	seed(t, b, recs)
+	before := latestOf(t, b)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var mu sync.Mutex
+	var clones []*vfs.MemFS
+	armed := false
+	c := crashing{b, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if armed {
+			clones = append(clones, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
+		}
+	}}
+	n := nodeOver(t, c, b.Checkpoint)
+	mu.Lock()
+	armed = true
+	mu.Unlock()
+	if _, err := n.Change(t.Context(), Change{To: to, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.AwaitRewrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	armed = false
+	mu.Unlock()
+	n.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	began := 0
+	for i, clone := range clones {
+		b := smallStore(t, clone)
+		n := nodeOver(t, b, b.Checkpoint)
+		if n.Finalized().Version != metadataversion.Latest {
+			began++
+			if err := n.AwaitRewrite(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lowered := n.Finalized().Version == to.Version
+		n.Close()
+		if lowered {
+			checkLog(t, b, to, before)
+		} else if after := latestOf(t, b); len(after) != len(before) {
+			t.Errorf("crash %d: not lowered, and %d of %d records are there", i, len(after), len(before))
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("crash %d of %d", i, len(clones))
+		}
+	}
+	t.Logf("%d crashes, %d while it was rewritten", len(clones), began)
+	if began < testShards*2 {
+		t.Errorf("%d crashes, %d of them after the beginning", len(clones), began)
+	}
+}
+
+// ready is a node over a store in memory, to be forced to 3.3.2, at which nothing that the
+// latest version writes can be read.
+func ready(t *testing.T) (n *Node, b *pebblelog.Backend, to metadataversion.Target) {
+	t.Helper()
+	b = smallStore(t, vfs.NewMem())
+	n = nodeOver(t, b, b.Checkpoint)
+	to, err := metadataversion.ParseTarget("3.3.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, b, to
+}
+
+// TestRewriteWaitsForTransactions: an offset that is committed in a transaction counts,
+// though the plain one before it was to be rewritten while it was pending.
+func TestRewriteWaitsForTransactions(t *testing.T) {
+	n, b, to := ready(t)
+	do[*kmsg.OffsetCommitResponse](t, n, commit("g", "t", 5))
+	req := kmsg.NewPtrTxnOffsetCommitRequest()
+	req.Group, req.ProducerID, req.ProducerEpoch, req.Generation, req.TransactionalID = "g", 7, 0, -1, "x"
+	req.Topics = []kmsg.TxnOffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.TxnOffsetCommitRequestTopicPartition{{Offset: 9, LeaderEpoch: -1}}}}
+	if done := do[group.TxnCommitted](t, n, group.TxnCommit{TxnOffsetCommitRequest: req}); done.Topics[0].Partitions[0].ErrorCode != 0 {
+		t.Fatalf("%+v", done)
+	}
+	if _, err := n.Change(t.Context(), Change{To: to}); err != nil {
+		t.Fatal(err)
+	}
+	for s, under := n.Rewriting(); s.Waiting == 0; s, under = n.Rewriting() {
+		if !under {
+			t.Fatalf("it did not wait: %+v", s)
+		}
+		runtime.Gosched()
+	}
+	if got := offset(t, n, "g", "t"); got != 5 {
+		t.Errorf("while it is pending: %d", got)
+	}
+	shard := n.shards[ShardOf("g", testShards)]
+	if m, err := ask[group.Marked](shard, group.Marker{Producer: 7, Commit: true}); err != nil || m.ErrorCode != 0 {
+		t.Fatal(m, err)
+	}
+	if err := n.AwaitRewrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := offset(t, n, "g", "t"); got != 9 {
+		t.Errorf("committed: %d", got)
+	}
+	n.Close()
+	checkLog(t, b, to, nil)
+	n = nodeOver(t, b, nil)
+	if got := offset(t, n, "g", "t"); got != 9 {
+		t.Errorf("after a restart: %d", got)
+	}
+	n.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGroupsAreServedDuringARewrite: commits and fetches go on, and what was acknowledged is there.
+func TestGroupsAreServedDuringARewrite(t *testing.T) {
+	n, b, to := ready(t)
+	const groups, offsets = 40, 50
+	for g := range groups {
+		for o := range offsets {
+			do[*kmsg.OffsetCommitResponse](t, n, commit(fmt.Sprint("g", g), fmt.Sprint("t", o), 1))
+		}
+	}
+	var served atomic.Int64
+	var stop atomic.Bool
+	var clients sync.WaitGroup
+	last := make([]int64, groups)
+	for g := range groups {
+		clients.Go(func() {
+			for at := int64(2); !stop.Load(); at++ {
+				do[*kmsg.OffsetCommitResponse](t, n, commit(fmt.Sprint("g", g), "t0", at))
+				last[g] = at
+				if got := offset(t, n, fmt.Sprint("g", g), "t0"); got != at {
+					t.Errorf("g%d: %d, and %d was acknowledged", g, got, at)
+				}
+				served.Add(1)
+			}
+		})
+	}
+	if _, err := n.Change(t.Context(), Change{To: to}); err != nil {
+		t.Fatal(err)
+	}
+	before := served.Load()
+	if err := n.AwaitRewrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	during := served.Load() - before
+	stop.Store(true)
+	clients.Wait()
+	status, _ := n.Rewriting()
+	t.Logf("%d requests while %d records were rewritten", 2*during, status.Rewritten)
+	if during == 0 || status.Rewritten < groups*(offsets-1) {
+		t.Errorf("%d requests during %+v", during, status)
+	}
+	n.Close()
+	checkLog(t, b, to, nil)
+	n = nodeOver(t, b, nil)
+	for g := range groups {
+		if got := offset(t, n, fmt.Sprint("g", g), "t0"); got != last[g] {
+			t.Errorf("g%d: %d after a restart, %d was acknowledged", g, got, last[g])
+		}
+	}
+	n.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

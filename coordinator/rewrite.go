@@ -1,0 +1,373 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kcoord/kcoord/metadataversion"
+	"github.com/kcoord/kcoord/storage"
+)
+
+// A rewrite puts what a target reads in the place of what it does not. It goes from
+// shard to shard, and in each through the shard's own machine, batch by batch: to a
+// group it is one request among others. It begins after the version was lowered, so
+// that what is written meanwhile needs none.
+//
+// It can end anywhere. What has been rewritten needs no rewriting, so a shard that was
+// not finished is gone through again; which ones are is in the ledger. A shard is
+// finished when a pass over it finds nothing more, and its log has been purged.
+
+// Bounds of a batch.
+const (
+	batchRecords = 256
+	batchBytes   = 256 << 10
+)
+
+// again is how long a shard that has something pending is left alone.
+const again = time.Second
+
+var errStopped = errors.New("coordinator: the node is closing")
+
+// RewriteStatus tells of a rewrite.
+type RewriteStatus struct {
+	From, To   string
+	Began      time.Time
+	Forced     bool
+	Checkpoint string
+	Report     string
+	Shards, Of int   // finished
+	Rewritten  int64 // records, with those before a restart
+	Deleted    int64
+	Lost       map[string]int64 // records by what they lost
+	Waiting    int              // shards that wait for the transactions in them to end
+	Problem    string           // why it does not go on; it is tried again
+}
+
+// Rewriting tells of the rewrite under way, or else of the last one.
+func (n *Node) Rewriting() (s RewriteStatus, under bool) {
+	v := &n.versions
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r, of := v.ledger.Rewrite, len(n.shards)
+	if under = r != nil; !under {
+		if r = v.ledger.Last; r == nil {
+			return RewriteStatus{}, false
+		}
+	}
+	r = r.clone()
+	s = RewriteStatus{
+		From: r.From, To: r.To, Began: r.Began, Forced: r.Forced, Checkpoint: r.Checkpoint, Report: r.Report,
+		Shards: len(r.Done), Of: of, Rewritten: r.Rewritten, Deleted: r.Deleted, Lost: r.Lost,
+	}
+	if v.status != nil {
+		s.Waiting, s.Problem = v.status.Waiting, v.status.Problem
+	}
+	return s, under
+}
+
+// AwaitRewrite waits until no rewrite is under way.
+func (n *Node) AwaitRewrite(ctx context.Context) error {
+	n.versions.mu.Lock()
+	ended := n.versions.ended
+	n.versions.mu.Unlock()
+	if ended == nil {
+		return nil
+	}
+	select {
+	case <-ended:
+		if _, under := n.Rewriting(); under {
+			return errStopped
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// startRewrite goes on with the rewrite that the ledger has, if it has one.
+func (n *Node) startRewrite() {
+	v := &n.versions
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ledger.Rewrite == nil {
+		return
+	}
+	v.status, v.ended = &RewriteStatus{}, make(chan struct{})
+	ended := v.ended
+	n.done.Go(func() {
+		defer close(ended)
+		n.rewrite()
+	})
+}
+
+// rewrite finishes every shard.
+func (n *Node) rewrite() {
+	v := &n.versions
+	v.mu.Lock()
+	r := v.ledger.Rewrite.clone()
+	v.mu.Unlock()
+	w, err := n.newRewriter(r)
+	if err != nil { // it was stored by this build or an older one
+		n.o.Log.Error().Err(err).Msg("the rewrite cannot go on")
+		return
+	}
+	defer w.report.close()
+	stores := n.stores()
+	for {
+		waiting, problem := 0, error(nil)
+		for _, s := range stores {
+			if slices.Contains(w.r.Done, s.id) {
+				continue
+			}
+			finished, err := w.store(s)
+			if err == nil && finished {
+				w.r.Done = append(w.r.Done, s.id)
+				err = n.noteRewrite(w.r, false)
+			}
+			switch {
+			case n.stopped():
+				return
+			case err != nil:
+				problem = err
+				n.o.Log.Warn().Err(err).Int32("shard", int32(s.id)).Msg("a shard could not be rewritten now; it is tried again")
+			case !finished:
+				waiting++
+			}
+		}
+		if len(w.r.Done) == len(stores) {
+			break
+		}
+		n.hold(waiting, problem)
+		if !n.sleep(again) {
+			return
+		}
+	}
+	if err := n.noteRewrite(w.r, true); err != nil {
+		n.o.Log.Error().Err(err).Msg("the end of the rewrite could not be stored; at the next start it is looked for once more")
+		return
+	}
+	n.auditEnd(w.r)
+}
+
+func (n *Node) stopped() bool {
+	select {
+	case <-n.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// sleep returns false when the node stops first.
+func (n *Node) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-n.stop:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// hold notes why a rewrite does not go on.
+func (n *Node) hold(waiting int, problem error) {
+	n.versions.mu.Lock()
+	defer n.versions.mu.Unlock()
+	n.versions.status.Waiting, n.versions.status.Problem = waiting, ""
+	if problem != nil {
+		n.versions.status.Problem = problem.Error()
+	}
+}
+
+// noteRewrite makes durable how far the rewrite is.
+func (n *Node) noteRewrite(r *rewriteRecord, ended bool) error {
+	v := &n.versions
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l := v.ledger.with(n.Finalized())
+	l.Rewrite = r.clone()
+	if ended {
+		l.Rewrite, l.Last = nil, l.Rewrite
+	}
+	if err := l.write(n.o.Backend, n.stop); err != nil {
+		return err
+	}
+	v.ledger = l
+	return nil
+}
+
+// rewriter is a rewrite under way.
+type rewriter struct {
+	n      *Node
+	keeper storage.Keeper
+	rw     *metadataversion.Rewriter
+	r      *rewriteRecord
+	report *report
+	// told are records that have been reported and could not be written yet.
+	told map[string]bool
+}
+
+func (n *Node) newRewriter(r *rewriteRecord) (*rewriter, error) {
+	keeper, err := n.keeper()
+	if err != nil {
+		return nil, err
+	}
+	release, err := metadataversion.ParseTarget(r.Release)
+	if err != nil {
+		return nil, err
+	}
+	to := n.Finalized().Target()
+	to.Release = release.Release
+	if r.Lost == nil {
+		r.Lost = map[string]int64{}
+	}
+	return &rewriter{n, keeper, metadataversion.NewRewriter(to), r, &report{path: r.Report}, map[string]bool{}}, nil
+}
+
+// store rewrites one shard. It is not finished where transactions in it have to end first.
+func (w *rewriter) store(s *store) (finished bool, err error) {
+	// What was decided under the old version is durable from here on, so that passes see it.
+	if err := w.settle(s); err != nil {
+		return false, err
+	}
+	for range 3 {
+		p := pass{rewriter: w, s: s, scratch: make([]byte, 0, 64<<10)}
+		if err := p.run(); err != nil {
+			return false, err
+		}
+		if p.found > 0 {
+			continue
+		}
+		if p.pending > 0 {
+			return false, nil
+		}
+		return true, w.keeper.Purge(s.id, func(key []byte) bool { return !w.rw.ReadsTombstone(s.log, key) })
+	}
+	return false, nil
+}
+
+func (w *rewriter) settle(s *store) error {
+	told := make(chan error, 1)
+	s.send("", true, nil, func(_ int, err error) { told <- err })
+	return <-told
+}
+
+// pass goes once through a shard.
+type pass struct {
+	*rewriter
+	s       *store
+	found   int // records that need rewriting
+	pending int // those that are pending, which nobody may touch
+
+	items   []item
+	bytes   int
+	losses  []loss
+	scratch []byte
+}
+
+func (p *pass) run() error {
+	err := p.keeper.Latest(p.s.id, func(at storage.Offset, rec storage.Record) error {
+		if p.n.stopped() {
+			return errStopped
+		}
+		if rec.Value == nil {
+			return nil // purged, where it does harm
+		}
+		return p.visit(at, rec)
+	})
+	if err != nil {
+		return err
+	}
+	return p.flush()
+}
+
+func (p *pass) visit(at storage.Offset, rec storage.Record) error {
+	res := p.rw.Rewrite(p.scratch[:0], p.s.log, rec.Key, rec.Value)
+	if res.Action == metadataversion.Keep {
+		return nil
+	}
+	if rec.Txn.Kind == storage.Pending {
+		p.pending++
+		return nil
+	}
+	p.found++
+	it := item{at: at, key: bytes.Clone(rec.Key), value: res.Value, deleted: res.Action == metadataversion.Delete}
+	if it.deleted {
+		it.value = rec.Value
+	}
+	it.value = append([]byte{}, it.value...)
+	if res.Lost != 0 && !p.told[string(rec.Key)] {
+		p.losses = append(p.losses, newLoss(p.s, rec, res))
+	}
+	p.items = append(p.items, it)
+	p.bytes += len(it.key) + len(it.value)
+	if len(p.items) < batchRecords && p.bytes < batchBytes {
+		return nil
+	}
+	return p.flush()
+}
+
+// flush writes what is lost to the report, then has the shard write the batch, and waits
+// until it is durable. A crash between the two reports something twice, at worst.
+func (p *pass) flush() error {
+	if len(p.items) == 0 {
+		return nil
+	}
+	if err := p.report.write(p.losses); err != nil {
+		return fmt.Errorf("the report of what is lost: %w", err)
+	}
+	var mu sync.Mutex
+	var sent sync.WaitGroup
+	var failed error
+	for from := 0; from < len(p.items); {
+		entity, has := p.s.entity(p.items[from].key)
+		to := from + 1
+		for to < len(p.items) {
+			if next, also := p.s.entity(p.items[to].key); next != entity || also != has {
+				break
+			}
+			to++
+		}
+		sent.Add(1)
+		items := p.items[from:to]
+		p.s.send(entity, !has, items, func(written int, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+			for i := 0; written < len(items) && i < len(items); i++ {
+				p.told[string(items[i].key)] = true
+			}
+			sent.Done()
+		})
+		from = to
+	}
+	sent.Wait()
+	if failed != nil {
+		return failed
+	}
+	p.count()
+	return nil
+}
+
+// count adds the batch, which is durable, to the record.
+func (p *pass) count() {
+	for _, it := range p.items {
+		if it.deleted {
+			p.r.Deleted++
+		} else {
+			p.r.Rewritten++
+		}
+	}
+	for _, l := range p.losses {
+		for _, what := range l.Lost {
+			p.r.Lost[l.Type+" "+what]++
+		}
+	}
+	p.items, p.losses, p.bytes = p.items[:0], p.losses[:0], 0
+}
