@@ -77,9 +77,9 @@ func (w *watchCommand) Run(ctx context.Context, a *adminFlags) error {
 
 // inALine is a group's state and who is in it.
 func inALine(g *adminpb.DescribedGroup) string {
-	line := fmt.Sprintf("%s  %s", g.GetGroup(), stateOf(g))
+	line := fmt.Sprintf("%s  %s", table.Plain(g.GetGroup()), stateOf(g))
 	for _, m := range g.GetMembers() {
-		line += fmt.Sprintf("\n  %s  %s", m.GetMemberId(), assignment(m))
+		line += fmt.Sprintf("\n  %s  %s", table.Plain(m.GetMemberId()), table.Plain(assignment(m)))
 	}
 	return line
 }
@@ -169,7 +169,7 @@ func (quarantinedCommand) Run(ctx context.Context, a *adminFlags) error {
 			fmt.Println("no group is in quarantine")
 		}
 		for _, q := range resp.GetGroups() {
-			fmt.Printf("%s  %d unreadable\n", q.GetGroup(), len(q.GetRecords()))
+			fmt.Printf("%s  %d unreadable\n", table.Plain(q.GetGroup()), len(q.GetRecords()))
 			for _, r := range q.GetRecords() {
 				fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), a.hex(r.GetKey()), a.hex(r.GetValue()))
 			}

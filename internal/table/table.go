@@ -7,6 +7,7 @@ package table
 import (
 	"bufio"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -38,10 +39,28 @@ func (t *Table) Row(cells ...string) {
 	for i := range row {
 		row[i] = "-"
 		if i < len(cells) && cells[i] != "" {
-			row[i] = cells[i]
+			row[i] = Plain(cells[i])
 		}
 	}
 	t.rows = append(t.rows, row)
+}
+
+// Plain writes what is no text as Go does, "\x1b" for one: names are clients' choice, and
+// must neither break lines nor be a terminal's commands.
+func Plain(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
 }
 
 // Len is the number of rows.

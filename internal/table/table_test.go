@@ -37,3 +37,15 @@ func TestNothingIsWiderThanAskedFor(t *testing.T) {
 		t.Errorf("the ends are lost:\n%s", b.String())
 	}
 }
+
+func TestNamesAreNoCommands(t *testing.T) {
+	table := New("GROUP")
+	table.Row("a\nb\x1b[31m\x00c d\u202e日")
+	var b strings.Builder
+	if err := table.Print(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	if want := "GROUP\n" + `a\nb\x1b[31m\x00c d\u202e日` + "\n"; b.String() != want {
+		t.Errorf("%q, not %q", b.String(), want)
+	}
+}
