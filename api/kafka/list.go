@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,6 +40,8 @@ func shapeList(k *call, resp group.Response, err error) kmsg.Response {
 	for _, r := range resp.([]group.Response) {
 		out.Groups = append(out.Groups, r.([]kmsg.ListGroupsResponseGroup)...)
 	}
+	// No such group can be made, and one in a damaged log must not make the answer unreadable.
+	out.Groups = slices.DeleteFunc(out.Groups, func(g kmsg.ListGroupsResponseGroup) bool { return len(g.Group) > math.MaxInt16 })
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -441,6 +442,13 @@ func TestListByVersion(t *testing.T) {
 		}
 		if !slices.Equal(asked.States, states) || !slices.Equal(asked.Types, types) {
 			t.Errorf("v%d: asked %+v", v, asked)
+		}
+	}
+	long := []kmsg.ListGroupsResponseGroup{{Group: strings.Repeat("g", 1<<15)}, {Group: "h"}}
+	damaged := newStage(t, always([]group.Response{long}, nil))
+	for v := int16(0); v <= 5; v++ {
+		if got := do[*kmsg.ListGroupsResponse](damaged.client(), v, kmsg.NewPtrListGroupsRequest()); len(got.Groups) != 1 || got.Groups[0].Group != "h" {
+			t.Errorf("v%d: %d groups with one that no version can name", v, len(got.Groups))
 		}
 	}
 	loading := newStage(t, always(nil, coordinator.ErrLoading))
