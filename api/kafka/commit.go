@@ -7,7 +7,6 @@ import (
 
 	"github.com/kcoord/kcoord/api/kafka/upstream"
 	"github.com/kcoord/kcoord/coordinator/group"
-	"github.com/kcoord/kcoord/internal/recordbin"
 )
 
 // commit is the memory of an OffsetCommit, used again for the next one.
@@ -84,7 +83,7 @@ func (k *call) decodeCommit(body []byte) error {
 	}
 	req.Version, req.Group, req.Generation, req.MemberID = v, c.group, generation, c.member
 	req.InstanceID, req.RetentionTimeMillis = c.instance, retention
-	for n := d.length(6); n > 0 && !d.bad; n-- {
+	for n := d.length(3); n > 0 && !d.bad; n-- {
 		k.decodeCommitTopic(&d)
 	}
 	d.tags()
@@ -109,7 +108,7 @@ func (k *call) decodeCommitTopic(d *decoder) {
 		if known = view.Find(name); known != nil {
 			t.Topic, t.TopicID = known.Name, known.ID
 		} else {
-			t.Topic = recordbin.JavaString(name)
+			t.Topic = string(name)
 		}
 	}
 	m.topics = append(m.topics, known)
@@ -128,7 +127,7 @@ func (k *call) decodeCommitTopic(d *decoder) {
 			p.LeaderEpoch = d.int32()
 		}
 		if b := d.nullable(); b != nil {
-			m.metas = append(m.metas, recordbin.JavaString(b))
+			m.metas = append(m.metas, string(b))
 			p.Metadata = &m.metas[len(m.metas)-1]
 		}
 		d.tags()

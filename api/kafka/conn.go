@@ -181,7 +181,9 @@ func (c *conn) own(a *api, h *header, n int) error {
 			return errMalformed
 		}
 	}
-	c.clientID = intern(c.clientID, h.clientID)
+	if c.clientID != string(h.clientID) {
+		c.clientID = recordbin.JavaString(h.clientID)
+	}
 	weight := n
 	if !a.pipelined {
 		weight = windowBytes
@@ -365,10 +367,10 @@ func (c *conn) idle(now time.Time, most time.Duration) bool {
 // context ends with the server's patience.
 func (c *conn) context() context.Context { return c.srv.ctx }
 
-// intern returns b as a string, old where it is the same; see readRequest.
+// intern returns b as a string, old where it is the same.
 func intern(old string, b []byte) string {
 	if old == string(b) {
 		return old
 	}
-	return recordbin.JavaString(b)
+	return string(b)
 }

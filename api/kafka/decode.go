@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"encoding/binary"
+	"unicode/utf8"
 
 	"github.com/kcoord/kcoord/internal/recordbin"
 )
@@ -48,7 +49,7 @@ func (d *decoder) uvarint() int {
 	return int(v)
 }
 
-// nullable reads a string; nil is null.
+// nullable reads a string, as readRequest does; nil is null.
 func (d *decoder) nullable() []byte {
 	n := 0
 	if d.flexible {
@@ -59,7 +60,14 @@ func (d *decoder) nullable() []byte {
 	if d.bad || n == -1 {
 		return nil
 	}
-	return d.take(n)
+	b := d.take(n)
+	if !utf8.Valid(b) {
+		b = []byte(recordbin.JavaString(b))
+	}
+	if len(b) > longest {
+		d.bad, d.b, b = true, nil, nil
+	}
+	return b
 }
 
 // str reads a string that must not be null.
@@ -106,6 +114,6 @@ func internPtr(old *string, d *decoder) *string {
 	if old != nil && *old == string(b) {
 		return old
 	}
-	s := recordbin.JavaString(b)
+	s := string(b)
 	return &s
 }

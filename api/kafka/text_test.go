@@ -68,3 +68,46 @@ func TestStringsAsInJava(t *testing.T) {
 		}
 	}
 }
+
+// TestTooLongStrings asks with strings that no answer in an older version has room for, once
+// because they become longer by being read.
+func TestTooLongStrings(t *testing.T) {
+	join, commit := joinOf("g"), commitOf(topicOf("t", [16]byte{}, 0))
+	for name, tc := range map[string]struct {
+		version int16
+		req     kmsg.Request
+		set     *string
+	}{
+		"Heartbeat":    {4, beat(""), nil},
+		"JoinGroup":    {5, join, &join.MemberID},
+		"OffsetCommit": {7, commit, &commit.Topics[0].Topic},
+	} {
+		for _, long := range []string{strings.Repeat("a", longest), strings.Repeat("\xff", longest/3), strings.Repeat("\xff", longest/3+1)} {
+			if tc.set == nil {
+				tc.req.(*kmsg.HeartbeatRequest).MemberID = long
+			} else {
+				*tc.set = long
+			}
+			s := newStage(t, always(nil, coordinator.ErrLoading))
+			c := s.client()
+			c.send(tc.version, tc.req)
+			_, _, err := c.raw()
+			if fits := len(strings.ToValidUTF8(long, "")) > 0 || 3*len(long) <= longest; (err == nil) != fits {
+				t.Errorf("%s with %d bytes: %v", name, len(long), err)
+			}
+		}
+	}
+}
+
+// Topics may be as short as their names and have no partitions.
+func TestCommitOfNothing(t *testing.T) {
+	s := newStage(t, yes)
+	id := s.topic("t")
+	c := s.client()
+	for v := int16(2); v <= 10; v++ {
+		got := do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id), topicOf("t", id), topicOf("t", id)))
+		if len(got.Topics) != 0 {
+			t.Errorf("v%d: %+v", v, got)
+		}
+	}
+}
