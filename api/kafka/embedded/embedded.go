@@ -8,11 +8,21 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
+	"strconv"
 
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
+
+// foreverTransactional has the broker keep its hands off transactions: their coordinator is
+// in front of it, and a producer's whole life is one long transaction to it, since it
+// never hears how one ended.
+var foreverTransactional = map[string]string{
+	"transaction.max.timeout.ms":     strconv.Itoa(math.MaxInt32),
+	"transactional.id.expiration.ms": strconv.Itoa(math.MaxInt32),
+}
 
 // Options say what kind of broker it is.
 type Options struct {
@@ -47,6 +57,7 @@ func Start(o Options) (*Broker, error) {
 		kfake.ClusterID(o.ClusterID),
 		kfake.DefaultNumPartitions(max(o.Partitions, 1)),
 		kfake.WithLogger(&logger{o.Log}),
+		kfake.BrokerConfigs(foreverTransactional),
 		kfake.ListenFn(func(string, string) (net.Listener, error) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -60,6 +71,9 @@ func Start(o Options) (*Broker, error) {
 		opts = append(opts, kfake.AllowAutoTopicCreation())
 	}
 	if o.DataDir != "" {
+		if err := recoverFolder(o.DataDir); err != nil {
+			return nil, err
+		}
 		opts = append(opts, kfake.DataDir(o.DataDir), kfake.SyncWrites())
 	}
 	if b.cluster, err = kfake.NewCluster(opts...); err != nil {
