@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/txn"
 )
 
 // Config is what kcoord runs with.
@@ -41,6 +42,10 @@ type Config struct {
 	AutoCreateTopics bool // whether it does so unasked
 
 	Group group.Config
+
+	TxnShards          int // partitions of __transaction_state
+	TransactionVersion int // finalized
+	Txn                txn.Config
 
 	// Ignored are the keys of the properties file that are the broker's alone.
 	Ignored []string

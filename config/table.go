@@ -9,7 +9,7 @@ import (
 // table is every key, in the order of the documentation: kcoord's own first,
 // then Kafka's, with Kafka's defaults and bounds as of 4.4.0.
 var table = func() []Key {
-	all := append(own(), kafkas()...)
+	all := slices.Concat(own(), legacyCommits(), kafkas())
 	for i := range all {
 		all[i].Reloads = slices.Contains(reloaded, all[i].Name)
 	}
@@ -74,10 +74,12 @@ func own() []Key {
 			"How often kcoord looks at the broker's topics."),
 		span("topics.max.age.ms", 300_000, 10, maxInt32, func(c *Config) *time.Duration { return &c.TopicsMaxAge },
 			"How long that view serves to check commits while the broker cannot be reached."),
-		choice("transaction.offset.commit.legacy", nil,
-			"What happens to transactional offset commits that name neither generation nor member (as clients did before KIP-447).", "deny", "warn", "allow"),
-		boolean("transaction.stale.connection.fencing", true, nil,
-			"Whether a connection of a fenced producer is refused as a whole."),
+		boolean("transaction.stale.connection.fencing", true, func(c *Config) *bool { return &c.Txn.FenceStale },
+			"Whether an EndTxn, AddPartitionsToTxn or AddOffsetsToTxn is refused, and its connection closed, that comes on an older connection than its "+
+				"producer's latest: it is of a transaction that is over. Off where proxies between clients and kcoord reorder connections."),
+		whole("transaction.version", 2, 1, 2, func(c *Config) *int { return &c.TransactionVersion },
+			"The finalized `transaction.version` that clients are told. With 2 the end of each transaction bumps its producer's epoch, and Produce adds "+
+				"partitions to it (KIP-890); 1 leaves both out, and announces Produce up to version 11."),
 	}
 }
 
@@ -110,7 +112,7 @@ func kafkas() []Key {
 			"How long offsets outlive their last commit, or their group's last member (KIP-211)."),
 		span("offsets.retention.check.interval.ms", 600_000, 1, math.MaxInt64, func(c *Config) *time.Duration { return &c.Group.RetentionCheckInterval },
 			"How often it is looked for expired offsets."),
-		whole("offsets.topic.num.partitions", 50, 1, maxInt32, func(c *Config) *int { return &c.Shards },
+		whole("offsets.topic.num.partitions", 50, 1, 16384, func(c *Config) *int { return &c.Shards },
 			"Into how many shards groups are divided. It cannot be changed for a data folder that has been used."),
 		// The embedded data plane of dev.
 		whole("num.partitions", 1, 1, maxInt32, func(c *Config) *int { return &c.NumPartitions },
@@ -152,11 +154,12 @@ func consumerGroups() []Key {
 
 func transactions() []Key {
 	return []Key{
-		whole("transaction.state.log.num.partitions", 50, 1, maxInt32, nil, "Into how many shards transactional ids are divided."),
-		span("transaction.max.timeout.ms", 900_000, 1, maxInt32, nil, "The longest transaction timeout that a producer may ask for."),
-		span("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000, 1, maxInt32, nil, "How often it is looked for timed-out transactions."),
-		span("transaction.remove.expired.transaction.cleanup.interval.ms", 3_600_000, 1, maxInt32, nil, "How often it is looked for expired transactional ids."),
-		span("transactional.id.expiration.ms", 604_800_000, 1, maxInt32, nil, "How long a transactional id outlives its last transaction."),
+		whole("transaction.state.log.num.partitions", 50, 1, 16384, func(c *Config) *int { return &c.TxnShards },
+			"Into how many shards transactional ids are divided. It cannot be changed for a data folder that has been used."),
+		span("transaction.max.timeout.ms", 900_000, 1, maxInt32, func(c *Config) *time.Duration { return &c.Txn.MaxTimeout }, "The longest transaction timeout that a producer may ask for."),
+		span("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000, 1, maxInt32, func(c *Config) *time.Duration { return &c.Txn.AbortInterval }, "How often it is looked for timed-out transactions."),
+		span("transaction.remove.expired.transaction.cleanup.interval.ms", 3_600_000, 1, maxInt32, func(c *Config) *time.Duration { return &c.Txn.RemoveInterval }, "How often it is looked for expired transactional ids."),
+		span("transactional.id.expiration.ms", 604_800_000, 1, maxInt32, func(c *Config) *time.Duration { return &c.Txn.Expiration }, "How long a transactional id outlives its last transaction."),
 		boolean("transaction.two.phase.commit.enable", false, nil, "Whether transactions without a timeout are allowed (KIP-939)."),
 	}
 }

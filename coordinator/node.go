@@ -12,6 +12,9 @@ import (
 	"github.com/kcoord/kcoord/coordinator/group"
 	"github.com/kcoord/kcoord/coordinator/group/state"
 	"github.com/kcoord/kcoord/coordinator/shard"
+	"github.com/kcoord/kcoord/coordinator/txn"
+	"github.com/kcoord/kcoord/coordinator/txn/marker"
+	txnstate "github.com/kcoord/kcoord/coordinator/txn/state"
 	"github.com/kcoord/kcoord/storage"
 )
 
@@ -27,24 +30,45 @@ type Options struct {
 	// that loses anything can be forced.
 	Checkpoint func(dir string) (bytes int64, err error)
 	Downgrades string
+
+	TxnShards int // transaction.state.log.num.partitions, of which the same holds; 0: as Kafka's
+	Txn       txn.Config
+	// ProducerIDs and Brokers are the cluster behind, without which no transaction begins
+	// and markers are written to groups alone.
+	ProducerIDs ProducerIDs
+	Brokers     marker.Brokers
+	// CoordinatorEpoch goes with markers, and is higher than at any start before.
+	CoordinatorEpoch int32
 }
+
+// defaultTxnShards is Kafka's.
+const defaultTxnShards = 50
 
 type (
 	groupRecord = state.Record
 	groupShard  = shard.Shard[group.Request, state.Record, group.Response, struct{}]
 )
 
-// Node is the coordinator of all groups.
+// Node is the coordinator of all groups and transactional ids.
 type Node struct {
-	o     Options
-	bad   quarantine
-	clock *clock
+	o       Options
+	bad     quarantine
+	badTxns quarantine
+	clock   *clock
 
 	shards  []*groupShard
 	config  atomic.Pointer[group.Config]
 	watched []watchers     // by shard
 	tallies []tally        // by shard
 	codecs  []*state.Codec // by shard, whose lock guards it
+
+	txns       []*txnShard
+	txnTallies []txnTally        // by shard
+	txnCodecs  []*txnstate.Codec // by shard, whose lock guards it
+	ids        *idPool
+	markers    *marker.Sender
+	commits    commitGate
+	lanes      lanes
 
 	versions versions
 
@@ -65,10 +89,14 @@ func Open(o Options) (*Node, error) {
 	if o.Group.ResidentOffsets == 0 {
 		o.Group.ResidentOffsets = max(residentOffsets/o.Shards, 1000)
 	}
-	n := &Node{o: o, clock: newClock(o.Shards), stop: make(chan struct{}), shards: make([]*groupShard, o.Shards)}
+	if o.TxnShards == 0 {
+		o.TxnShards = defaultTxnShards
+	}
+	n := &Node{o: o, clock: newClock(o.Shards + o.TxnShards), stop: make(chan struct{}), shards: make([]*groupShard, o.Shards)}
 	n.watched, n.tallies = make([]watchers, o.Shards), make([]tally, o.Shards)
 	n.config.Store(&o.Group)
-	n.bad.log = o.Log
+	n.bad.log, n.bad.what = o.Log, "group"
+	n.badTxns.log, n.badTxns.what = o.Log, "transactional id"
 	if err := n.openVersions(); err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
@@ -95,19 +123,52 @@ func Open(o Options) (*Node, error) {
 			Failed: func(err error) { o.Log.Error().Err(err).Msg("a shard failed; its groups are asked to try again") },
 		})
 	}
-	n.done.Go(func() {
-		for _, s := range n.shards {
-			select {
-			case <-n.stop:
-				return
-			default:
-				_ = s.Open() // told to Failed; the next request tries again
-			}
-		}
+	n.ids = newIDPool(o.ProducerIDs, o.Log)
+	n.markers = marker.New(marker.Options{
+		Brokers: o.Brokers, Group: n.mark, Groups: o.Shards, Report: n.reportMarkers, CoordinatorEpoch: o.CoordinatorEpoch, Log: o.Log,
 	})
-	n.done.Go(func() { n.clock.run(n.stop, func(i int) { n.shards[i].Fire() }) })
+	n.txns, n.txnTallies, n.txnCodecs = make([]*txnShard, o.TxnShards), make([]txnTally, o.TxnShards), make([]*txnstate.Codec, o.TxnShards)
+	for i := range n.txns {
+		n.txns[i] = n.newTxnShard(i)
+	}
+	n.lanes.run(&n.done)
+	n.done.Go(n.openAll)
+	n.done.Go(func() { n.clock.run(n.stop, n.fire) })
 	n.startRewrite()
 	return n, nil
+}
+
+// openAll opens the shards: those of transactions first, since what they have decided
+// holds up groups.
+func (n *Node) openAll() {
+	stopped := func() bool {
+		select {
+		case <-n.stop:
+			return true
+		default:
+			return false
+		}
+	}
+	for _, s := range n.txns {
+		if stopped() {
+			return
+		}
+		_ = s.Open() // told to Failed; the next request tries again
+	}
+	for _, s := range n.shards {
+		if stopped() {
+			return
+		}
+		_ = s.Open()
+	}
+}
+
+func (n *Node) fire(i int) {
+	if i < len(n.shards) {
+		n.shards[i].Fire()
+	} else {
+		n.txns[i-len(n.shards)].Fire()
+	}
 }
 
 // Group asks the shard of a request's group. reply is called exactly once, maybe
@@ -120,22 +181,22 @@ func (n *Node) Group(req group.Request, reply func(group.Response, error)) {
 // EachGroup asks every shard. reply gets the answers in the order of the shards,
 // or the first error.
 func (n *Node) EachGroup(req group.Request, reply func([]group.Response, error)) {
-	all := &gathering{answers: make([]group.Response, len(n.shards)), left: len(n.shards), reply: reply}
+	all := &gathering[group.Response]{answers: make([]group.Response, len(n.shards)), left: len(n.shards), reply: reply}
 	for i, s := range n.shards {
 		s.Do(req, func(r group.Response, err error) { all.add(i, r, err) })
 	}
 }
 
 // gathering collects the answers of several shards.
-type gathering struct {
+type gathering[T any] struct {
 	mu      sync.Mutex
-	answers []group.Response
+	answers []T
 	left    int
 	err     error
-	reply   func([]group.Response, error)
+	reply   func([]T, error)
 }
 
-func (g *gathering) add(i int, r group.Response, err error) {
+func (g *gathering[T]) add(i int, r T, err error) {
 	g.mu.Lock()
 	g.answers[i] = r
 	if err != nil && g.err == nil {
@@ -205,8 +266,14 @@ func ask[T group.Response](s *groupShard, req group.Request) (T, error) {
 // stays open; its owner closes it afterwards.
 func (n *Node) Close() {
 	close(n.stop)
+	n.markers.Close()
+	n.ids.close()
+	for _, s := range n.txns {
+		s.Close()
+	}
 	for _, s := range n.shards {
 		s.Close()
 	}
+	n.lanes.close()
 	n.done.Wait()
 }

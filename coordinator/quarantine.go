@@ -6,30 +6,31 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// quarantine remembers which groups have records that cannot be read, to say it
-// once for each record and to count them.
+// quarantine remembers which groups or transactional ids have records that cannot be
+// read, to say it once for each record and to count them.
 type quarantine struct {
-	log zerolog.Logger
+	log  zerolog.Logger
+	what string
 
 	mu   sync.Mutex
-	seen map[string]map[string]bool // group → key
+	seen map[string]map[string]bool // id → key
 }
 
 // add is told of every unreadable record, each time that it is read.
-func (q *quarantine) add(group string, key []byte, problem error) {
+func (q *quarantine) add(id string, key []byte, problem error) {
 	q.mu.Lock()
 	if q.seen == nil {
 		q.seen = map[string]map[string]bool{}
 	}
-	if q.seen[group] == nil {
-		q.seen[group] = map[string]bool{}
+	if q.seen[id] == nil {
+		q.seen[id] = map[string]bool{}
 	}
-	again := q.seen[group][string(key)]
-	q.seen[group][string(key)] = true
+	again := q.seen[id][string(key)]
+	q.seen[id][string(key)] = true
 	q.mu.Unlock()
 	if !again {
-		q.log.Error().Str("group", group).Hex("key", key).Err(problem).
-			Msg("a record cannot be read: its group is in quarantine, all others go on")
+		q.log.Error().Str(q.what, id).Hex("key", key).Err(problem).
+			Msgf("a record cannot be read: its %s is in quarantine, all others go on", q.what)
 	}
 }
 

@@ -53,7 +53,7 @@ func (n *Node) Rewriting() (s RewriteStatus, under bool) {
 	v := &n.versions
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	r, of := v.ledger.Rewrite, len(n.shards)
+	r, of := v.ledger.Rewrite, len(n.shards)+len(n.txns)
 	if under = r != nil; !under {
 		if r = v.ledger.Last; r == nil {
 			return RewriteStatus{}, false

@@ -3,6 +3,8 @@ package coordinator
 import (
 	"github.com/kcoord/kcoord/coordinator/group"
 	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/coordinator/txn"
+	txnstate "github.com/kcoord/kcoord/coordinator/txn/state"
 	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 )
@@ -32,6 +34,9 @@ func (n *Node) stores() []*store {
 	var all []*store
 	for i := range n.shards {
 		all = append(all, n.groupStore(i))
+	}
+	for i := range n.txns {
+		all = append(all, n.txnStore(i))
 	}
 	return all
 }
@@ -64,6 +69,38 @@ func (n *Node) groupStore(i int) *store {
 		},
 		write: func(w metadataversion.RecordVersions) {
 			s.Adjust(func(groupMachine) { n.codecs[i].Versions = w })
+		},
+	}
+}
+
+func (n *Node) txnStore(i int) *store {
+	s, id := n.txns[i], TxnShards+storage.ShardID(i)
+	var codec txnstate.Codec // one that tells nobody of what it cannot read
+	return &store{
+		id: id, partition: int32(i), log: metadataversion.TransactionsLog,
+		entity: func(key []byte) (string, bool) {
+			entity, class := txnstate.Index(id, key)
+			return string(entity), class != storage.Orphan
+		},
+		send: func(entity string, orphans bool, items []item, reply func(int, error)) {
+			r := txn.Rewrite{TransactionalID: entity, Orphans: orphans}
+			for _, it := range items {
+				rec := codec.Exactly(it.key, it.value)
+				if it.deleted {
+					rec.Tombstone, rec.Value = true, nil
+				}
+				r.Records = append(r.Records, txn.Rewriting{At: it.at, Record: rec})
+			}
+			s.Do(r, func(resp txn.Response, err error) {
+				if err != nil {
+					reply(0, err)
+					return
+				}
+				reply(resp.(txn.Rewritten).Records, nil)
+			})
+		},
+		write: func(w metadataversion.RecordVersions) {
+			s.Adjust(func(txnMachine) { n.txnCodecs[i].Versions = w })
 		},
 	}
 }

@@ -35,6 +35,8 @@ type call struct {
 	answer func(*call, group.Response, error) kmsg.Response // nil: resp is the answer
 	reply  func(group.Response, error)                      // complete, bound once
 
+	produced *produced // a transactional Produce that the broker got in another shape
+
 	beat   kmsg.HeartbeatRequest
 	commit commit
 	fetch  fetch
@@ -119,6 +121,11 @@ func (k *call) encode(out []byte) []byte {
 		resp = k.resp.(kmsg.Response)
 	}
 	resp.SetVersion(k.version)
+	return k.appendResponse(out, resp)
+}
+
+// appendResponse appends an answer's frame.
+func (k *call) appendResponse(out []byte, resp kmsg.Response) []byte {
 	at := len(out)
 	out = append(out, 0, 0, 0, 0)
 	out = binary.BigEndian.AppendUint32(out, uint32(k.correlation))
@@ -133,6 +140,7 @@ func (k *call) encode(out []byte) []byte {
 // reset readies a call for another request.
 func (k *call) reset() {
 	k.c, k.ready, k.passed, k.resp, k.err, k.answer, k.parts = nil, false, false, nil, nil, nil, nil
+	k.produced = nil
 	k.commit.reset()
 	k.fetch = fetch{}
 }

@@ -28,6 +28,7 @@ type conn struct {
 	srv    *Server
 	nc     net.Conn
 	port   *port  // that it came to
+	number uint64 // those accepted later have higher ones
 	remote string // host:port
 	host   string // as Kafka shows it: "/127.0.0.1"
 	in     frames

@@ -23,7 +23,6 @@ var (
 	codeInvalidRequest          = kerr.InvalidRequest.Code
 	codeUnsupportedVersion      = kerr.UnsupportedVersion.Code
 	codeRebootstrap             = kerr.RebootstrapRequired.Code
-	codeNoSuchTransaction       = kerr.TransactionalIDNotFound.Code
 )
 
 // Errors that end a connection.
@@ -38,6 +37,7 @@ var (
 	errLimit      = errors.New("too many connections (max.connections or max.connections.per.ip)")
 	errIdle       = errors.New("nothing came or went for connections.max.idle.ms")
 	errClientGone = errors.New("the client hung up")
+	errRefused    = errors.New("a Produce without an answer (acks=0) to a transaction that does not take it")
 	errDrained    = errors.New("shutting down")
 )
 

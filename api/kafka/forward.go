@@ -28,10 +28,20 @@ func (c *conn) pass(a *api, h *header, n int) error {
 		if what, err = c.peek(a, h, n); err != nil {
 			return err
 		}
-		if what == answerHere {
+		switch what {
+		case answerHere:
 			return c.own(a, h, n)
+		case transactional:
+			return c.passTransactional(a, h, n, passOn)
+		case transactionalSilent:
+			return c.passTransactional(a, h, n, passOnSilent)
 		}
 	}
+	return c.passAs(a, h, n, what)
+}
+
+// passAs passes a request on, byte for byte.
+func (c *conn) passAs(a *api, h *header, n int, what verdict) error {
 	c.srv.m.request(a.key, h.version, n)
 	if c.up == nil {
 		if err := c.connect(); err != nil {
@@ -73,7 +83,11 @@ func upstreamError(err error) error {
 
 // peek looks into the start of a request.
 func (c *conn) peek(a *api, h *header, n int) (verdict, error) {
-	for need := min(n, h.size+256); ; need = min(n, 2*need) {
+	need := min(n, h.size+256)
+	if a.whole {
+		need = n
+	}
+	for ; ; need = min(n, 2*need) {
 		b, err := c.in.ahead(need)
 		if err != nil {
 			return 0, err

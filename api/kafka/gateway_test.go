@@ -157,7 +157,7 @@ func (c *cluster) answer(n *fakeNode, req kmsg.Request, ours bool) []byte {
 	resp := req.ResponseKind()
 	switch resp := resp.(type) {
 	case *kmsg.ApiVersionsResponse:
-		for _, a := range served() {
+		for _, a := range served(2) {
 			k := kmsg.NewApiVersionsResponseApiKey()
 			k.ApiKey, k.MinVersion, k.MaxVersion = a.key, a.min, a.max
 			if m, ok := c.maxes[n.id][a.key]; ok {

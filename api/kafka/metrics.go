@@ -21,13 +21,17 @@ import (
 //	kafka_server_socketserver_connections                          open connections
 //	kafka_server_socketserver_connections_total                    connections accepted
 //	kafka_server_socketserver_connections_refused_total            over max.connections or max.connections.per.ip
-//	kcoord_listener_connections_closed_total{reason}               ended by us: malformed, too_large, unsupported, idle, upstream
+//	kcoord_listener_connections_closed_total{reason}               ended by us: malformed, too_large, unsupported, idle, upstream, stale
+//	kcoord_transactions_legacy_commits_total{outcome}              transactional commits that name no member: allowed, warned, denied
+//	kcoord_transactions_stale_requests_total                       refused since they came on an older connection than their producer's
 type metrics struct {
 	apis           map[int16]*apiMetrics
 	errors         *prometheus.CounterVec
 	open           prometheus.Gauge
 	accepted, over prometheus.Counter
 	closed         *prometheus.CounterVec
+	staleRequests  prometheus.Counter
+	legacy         *prometheus.CounterVec
 }
 
 // apiMetrics are one API's, looked up once so that a request looks nothing up.
@@ -63,7 +67,11 @@ func newMetrics(r prometheus.Registerer, served []api) *metrics {
 		over:     prometheus.NewCounter(prometheus.CounterOpts{Name: "kafka_server_socketserver_connections_refused_total", Help: "Connections over a limit."}),
 		closed:   counter("kcoord_listener_connections_closed_total", "Connections ended by us.", "reason"),
 	}
-	r.MustRegister(times, m.open, m.accepted, m.over)
+	m.legacy = counter("kcoord_transactions_legacy_commits_total", "Transactional offset commits that name no member of their group.", "outcome")
+	m.staleRequests = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "kcoord_transactions_stale_requests_total", Help: "Requests of transactions that were over, on connections that their producers had given up.",
+	})
+	r.MustRegister(times, m.open, m.accepted, m.over, m.staleRequests)
 	for i := range served {
 		a := &served[i]
 		name := kmsg.NameForKey(a.key)
@@ -109,6 +117,7 @@ func (m *metrics) disconnected(err error) {
 	}{
 		{errMalformed, "malformed"}, {errNegative, "malformed"}, {errTooLarge, "too_large"}, {errUnknownAPI, "unsupported"},
 		{errVersion, "unsupported"}, {errIdle, "idle"}, {errUpstream, "upstream"}, {errMismatch, "upstream"},
+		{errStale, "stale"}, {errRefused, "malformed"},
 	} {
 		if errors.Is(err, r.err) {
 			m.closed.WithLabelValues(r.reason).Inc()

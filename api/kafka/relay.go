@@ -17,6 +17,8 @@ func (c *conn) relay(k *call, buf *[]byte) bool {
 	n := int(k.size) - 4
 	var err error
 	switch {
+	case k.produced != nil:
+		err = c.relayProduced(k, buf, n)
 	case c.srv.o.Gateway == nil || !rewritten(k.api.key, k.version):
 		*buf = k.appendHead(*buf, n)
 		err = c.pour(buf, n)

@@ -12,7 +12,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/kcoord/kcoord/api/kafka/upstream"
+	"github.com/kcoord/kcoord/coordinator"
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/txn"
 )
 
 // Coordinator answers the requests about groups. reply is called exactly once,
@@ -24,10 +26,31 @@ type Coordinator interface {
 	EachGroup(req group.Request, reply func([]group.Response, error))
 }
 
+// Transactions answers the requests about transactions. reply is called exactly
+// once, from whichever goroutine, and does not block.
+type Transactions interface {
+	// Txn asks the shard of the request's transactional id.
+	Txn(req txn.Request, reply func(txn.Response, error))
+	// EachTxn asks every shard, and replies in the order of shards.
+	EachTxn(req txn.Request, reply func([]txn.Response, error))
+	// CommitInTxn asks the transaction's shard, and then the group's.
+	CommitInTxn(req coordinator.TxnCommit, reply func(group.TxnCommitted, error))
+	// Marker writes a marker to a partition of __consumer_offsets.
+	Marker(partition int32, m group.Marker, reply func(group.Response, error))
+}
+
 // Options configure a Server. Zero values are Kafka's defaults.
 type Options struct {
-	Coordinator Coordinator
-	Upstream    *upstream.Broker
+	Coordinator  Coordinator
+	Transactions Transactions
+	// OffsetsPartitions is how many partitions of __consumer_offsets there are here.
+	OffsetsPartitions int32
+	// TransactionVersion is the finalized transaction.version: 2, or 1 without KIP-890. 0: 2.
+	TransactionVersion int16
+	// Embedded says that the broker behind is package embedded's.
+	Embedded bool
+
+	Upstream *upstream.Broker
 	// Gateway stands for the brokers of a cluster; Upstream then knows them by node id.
 	// nil: a sidecar.
 	Gateway *Gateway
@@ -43,14 +66,16 @@ type Options struct {
 
 // Server serves Kafka's protocol on listeners.
 type Server struct {
-	o      Options
-	apis   []api // in the order of keys
-	table  map[int16]*api
-	m      *metrics
-	ctx    context.Context // ends when Shutdown's patience does
-	cancel context.CancelFunc
-	bad    rate
-	limits atomic.Pointer[Limits]
+	o        Options
+	apis     []api // in the order of keys
+	table    map[int16]*api
+	m        *metrics
+	ctx      context.Context // ends when Shutdown's patience does
+	cancel   context.CancelFunc
+	bad      rate
+	legacy   rate          // of log lines about commits that name no member
+	accepted atomic.Uint64 // connections so far: they number them
+	limits   atomic.Pointer[Limits]
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -66,7 +91,10 @@ var ErrClosed = errors.New("kafka: the server is shut down")
 
 // New returns a server that serves nothing yet.
 func New(o Options) *Server {
-	apis := served()
+	if o.TransactionVersion == 0 {
+		o.TransactionVersion = 2
+	}
+	apis := served(o.TransactionVersion)
 	s := &Server{
 		o: o, apis: apis, table: make(map[int16]*api, len(apis)), m: newMetrics(o.Metrics, apis), stop: make(chan struct{}),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, perIP: map[string]int{},
@@ -150,6 +178,7 @@ func temporary(err error) bool {
 // accept starts serving a connection, or closes it where there are too many.
 func (s *Server) accept(nc net.Conn, p *port) {
 	c := newConn(s, nc, p)
+	c.number = s.accepted.Add(1)
 	s.mu.Lock()
 	limits := s.limits.Load()
 	over := s.draining || len(s.conns) >= limits.MaxConnections || s.perIP[c.host] >= limits.MaxConnectionsPerIP

@@ -507,29 +507,3 @@ func TestOffsetDelete(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-func TestTransactionsAreNotHereYet(t *testing.T) {
-	s := newStage(t, yes)
-	c := s.client()
-	d := kmsg.NewPtrDescribeTransactionsRequest()
-	d.TransactionalIDs = []string{"x"}
-	if got := do[*kmsg.DescribeTransactionsResponse](c, 0, d); got.TransactionStates[0].ErrorCode != codeNoSuchTransaction {
-		t.Error(got)
-	}
-	l := kmsg.NewPtrListTransactionsRequest()
-	l.StateFilters = []string{"Ongoing", "Foo"}
-	if got := do[*kmsg.ListTransactionsResponse](c, 2, l); got.ErrorCode != 0 || !slices.Equal(got.UnknownStateFilters, []string{"Foo"}) {
-		t.Error(got)
-	}
-	for v := int16(0); v <= 5; v++ {
-		i := kmsg.NewPtrInitProducerIDRequest()
-		i.ProducerID, i.ProducerEpoch = -1, -1
-		if got := do[*kmsg.InitProducerIDResponse](c, v, i); got.ErrorCode != 0 || got.ProducerID < 0 {
-			t.Errorf("v%d: an idempotent producer got %+v", v, got)
-		}
-		i.TransactionalID = ptr("x")
-		if got := do[*kmsg.InitProducerIDResponse](c, v, i); got.ErrorCode != codeUnsupportedVersion || got.ProducerID != -1 {
-			t.Errorf("v%d: a transactional producer got %+v", v, got)
-		}
-	}
-}

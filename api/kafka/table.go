@@ -18,6 +18,8 @@ type api struct {
 	// peek looks into the start of a request that is passed on, and says what is to
 	// become of it. nil: passed on, and it has a response.
 	peek func(version int16, body []byte) (verdict, bool)
+	// whole: peek is shown all of the request at once.
+	whole bool
 	// topics: it may have changed the broker's topics when it is answered.
 	topics bool
 	// optional: not every broker has it, so it is announced after the broker only.
@@ -28,9 +30,11 @@ type api struct {
 type verdict int8
 
 const (
-	passOn       verdict = iota
-	passOnSilent         // it has no response
-	answerHere           // by handle
+	passOn              verdict = iota
+	passOnSilent                // it has no response
+	answerHere                  // by handle
+	transactional               // it is part of a transaction, whose coordinator is here
+	transactionalSilent         // that, and it has no response
 )
 
 // served is the dispatch table: every API that is served. What is missing is not announced, and a
@@ -38,12 +42,11 @@ const (
 //
 //   - the consumer, share and streams groups' APIs (68, 69, 76–79, 83–93): groups
 //     live here, and here they are classic ones so far;
-//   - what joins offsets to a transaction (24 AddPartitionsToTxn, 25
-//     AddOffsetsToTxn, 26 EndTxn, 28 TxnOffsetCommit): the broker's own coordinator must
-//     not be told of groups that it does not have. InitProducerId without a
-//     transactional id is the idempotent producers' and is passed on.
 //   - what only brokers and controllers send to each other.
-func served() []api {
+//
+// Produce is announced up to the last version that leaves the adding of partitions to
+// the client, where transaction.version is 1.
+func served(transactionVersion int16) []api {
 	apis := []api{
 		{key: 0, min: 0, max: 13, peek: peekProduce},
 		{key: 1, min: 4, max: 18}, // Fetch
@@ -63,9 +66,13 @@ func served() []api {
 		{key: 19, min: 2, max: 7, topics: true}, // CreateTopics
 		{key: 20, min: 1, max: 6, topics: true}, // DeleteTopics
 		{key: 21, min: 0, max: 2},               // DeleteRecords
-		{key: 22, min: 0, max: 5, peek: peekInitProducerID, handle: (*call).initTransactionalID},
-		{key: 23, min: 2, max: 4},               // OffsetForLeaderEpoch
-		{key: 27, min: 1, max: 2},               // WriteTxnMarkers: kafka-transactions.sh abort
+		{key: 22, min: 0, max: 5, peek: peekInitProducerID, whole: true, handle: (*call).initProducerID},
+		{key: 23, min: 2, max: 4}, // OffsetForLeaderEpoch
+		{key: 24, min: 0, max: 5, handle: (*call).addPartitionsToTxn},
+		{key: 25, min: 0, max: 4, handle: (*call).addOffsetsToTxn},
+		{key: 26, min: 0, max: 5, handle: (*call).endTxn},
+		{key: 27, min: 1, max: 2, peek: peekMarkers, whole: true, handle: (*call).writeTxnMarkers},
+		{key: 28, min: 0, max: 6, handle: (*call).txnOffsetCommit},
 		{key: 29, min: 1, max: 3},               // DescribeAcls
 		{key: 30, min: 1, max: 3},               // CreateAcls
 		{key: 31, min: 1, max: 3},               // DeleteAcls
@@ -103,6 +110,9 @@ func served() []api {
 		{key: 80, min: 0, max: 1},                 // AddRaftVoter
 		{key: 81, min: 0, max: 0},                 // RemoveRaftVoter
 		{key: 94, min: 0, max: 0},                 // UnregisterController
+	}
+	if transactionVersion < 2 {
+		apis[0].max = addedByClient
 	}
 	for i := range apis {
 		apis[i].flexible = flexibleSince(apis[i].key, apis[i].max)

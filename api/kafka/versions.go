@@ -107,7 +107,7 @@ func (c *conn) announcement() *announcement {
 	if a := c.port.announced.Load(); a != nil && a.of == of {
 		return a
 	}
-	a := announce(c.srv.apis, of)
+	a := announce(c.srv.apis, of, c.srv.o.TransactionVersion)
 	c.port.announced.Store(a)
 	return a
 }
@@ -133,7 +133,7 @@ func shapeVersions(k *call, resp group.Response, _ error) kmsg.Response {
 	return &out
 }
 
-func announce(apis []api, of *kmsg.ApiVersionsResponse) *announcement {
+func announce(apis []api, of *kmsg.ApiVersionsResponse, transactionVersion int16) *announcement {
 	a := &announcement{of: of, resp: kmsg.NewApiVersionsResponse()}
 	theirs := map[int16]kmsg.ApiVersionsResponseApiKey{}
 	if of != nil {
@@ -156,8 +156,15 @@ func announce(apis []api, of *kmsg.ApiVersionsResponse) *announcement {
 			a.resp.ApiKeys = append(a.resp.ApiKeys, announced(l.key, minVersion, maxVersion))
 		}
 	}
+	a.features(of, transactionVersion)
+	return a
+}
+
+// features announces the broker's features, and of our own that of transactions. Clients
+// take the newest by the epoch of all, which is the broker's.
+func (a *announcement) features(of *kmsg.ApiVersionsResponse, transactionVersion int16) {
 	if of == nil {
-		return a
+		return
 	}
 	for _, f := range of.SupportedFeatures {
 		if !ownFeatures[f.Name] {
@@ -169,8 +176,13 @@ func announce(apis []api, of *kmsg.ApiVersionsResponse) *announcement {
 			a.resp.FinalizedFeatures = append(a.resp.FinalizedFeatures, f)
 		}
 	}
-	a.resp.FinalizedFeaturesEpoch = of.FinalizedFeaturesEpoch
-	return a
+	supported := kmsg.NewApiVersionsResponseSupportedFeature()
+	supported.Name, supported.MaxVersion = "transaction.version", transactionVersion
+	a.resp.SupportedFeatures = append(a.resp.SupportedFeatures, supported)
+	finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
+	finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = "transaction.version", transactionVersion, transactionVersion
+	a.resp.FinalizedFeatures = append(a.resp.FinalizedFeatures, finalized)
+	a.resp.FinalizedFeaturesEpoch = max(of.FinalizedFeaturesEpoch, 0)
 }
 
 func announced(key, minVersion, maxVersion int16) kmsg.ApiVersionsResponseApiKey {

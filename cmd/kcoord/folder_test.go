@@ -22,13 +22,13 @@ func TestClaimShards(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "data")
-			if err := claimShards(folder, 50); err != nil {
+			if err := claimShards(folder, shardsFile, 50); err != nil {
 				t.Fatal(err)
 			}
 			if err := tc.spoil(folder); err != nil {
 				t.Fatal(err)
 			}
-			err := claimShards(folder, 50)
+			err := claimShards(folder, shardsFile, 50)
 			if tc.want == "" {
 				if err != nil {
 					t.Fatal(err)

@@ -28,7 +28,6 @@ import (
 	"github.com/kcoord/kcoord/api/kafka/upstream"
 	"github.com/kcoord/kcoord/config"
 	"github.com/kcoord/kcoord/coordinator"
-	"github.com/kcoord/kcoord/coordinator/group/state"
 	"github.com/kcoord/kcoord/storage/pebblelog"
 )
 
@@ -136,12 +135,17 @@ func (s *server) open(plane planeStarter) error {
 		return err
 	}
 	advertised := cmp.Or(s.config.Advertise, p.kafka.Addr().String())
-	node, err := s.openNode()
+	backend, err := s.openBackend()
 	if err != nil {
 		return err
 	}
+	var node *coordinator.Node
+	opened := make(chan struct{})
 	o := behind(s.config, advertised, s.log)
-	o.Deleted = func(topics []string) error { return s.forget(node, topics) }
+	o.Deleted = func(topics []string) error {
+		<-opened
+		return s.forget(node, topics)
+	}
 	if plane != nil {
 		broker, err := plane(s.config, advertised, s.log)
 		if err != nil {
@@ -155,6 +159,11 @@ func (s *server) open(plane planeStarter) error {
 	}
 	s.upstream = upstream.Open(o)
 	s.later(func(context.Context) error { s.upstream.Close(); return nil })
+	node, err = s.openNode(backend, plane != nil)
+	close(opened)
+	if err != nil {
+		return err
+	}
 	if err := s.serve(p, node, advertised); err != nil {
 		return err
 	}
@@ -162,21 +171,38 @@ func (s *server) open(plane planeStarter) error {
 	return nil
 }
 
-// openNode opens the log and the coordinator over it.
-func (s *server) openNode() (*coordinator.Node, error) {
-	if err := claimShards(s.config.Data, s.config.Shards); err != nil {
+// openBackend opens the log.
+func (s *server) openBackend() (*pebblelog.Backend, error) {
+	if err := claimShards(s.config.Data, shardsFile, s.config.Shards); err != nil {
 		return nil, err
 	}
-	backend, err := pebblelog.Open(filepath.Join(s.config.Data, "coordinator"), state.Index, pebblelog.Options{
+	if err := claimShards(s.config.Data, txnShardsFile, s.config.TxnShards); err != nil {
+		return nil, err
+	}
+	backend, err := pebblelog.Open(filepath.Join(s.config.Data, "coordinator"), coordinator.Index, pebblelog.Options{
 		Logf: func(format string, args ...any) { s.log.Debug().Str("part", "pebble").Msgf(format, args...) },
 	})
 	if err != nil {
 		return nil, opening(err)
 	}
 	s.later(func(context.Context) error { return backend.Close() })
+	return backend, nil
+}
+
+// openNode opens the coordinator over the log.
+func (s *server) openNode(backend *pebblelog.Backend, embedded bool) (*coordinator.Node, error) {
+	epoch, err := nextEpoch(s.config.Data, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	ids, markers := s.upstream.ProducerIDs(embedded), s.upstream.Markers()
+	s.later(func(context.Context) error { ids.Close(); markers.Close(); return nil })
+	transactions := s.config.Txn
+	transactions.TransactionVersion = int16(s.config.TransactionVersion)
 	node, err := coordinator.Open(coordinator.Options{
 		Backend: backend, Shards: s.config.Shards, Group: s.config.Group, Log: s.log,
 		Checkpoint: backend.Checkpoint, Downgrades: filepath.Join(s.config.Data, "downgrades"),
+		TxnShards: s.config.TxnShards, Txn: transactions, ProducerIDs: ids, Brokers: markers, CoordinatorEpoch: epoch,
 	})
 	if err != nil {
 		return nil, err
@@ -212,7 +238,9 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 		}
 	}
 	k := kafka.New(kafka.Options{
-		Coordinator: node, Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
+		Coordinator: node, Transactions: node, OffsetsPartitions: node.Partitions(),
+		TransactionVersion: int16(s.config.TransactionVersion), Embedded: s.config.Upstream == "",
+		Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
 		Limits: limits(s.config), Log: s.log, Metrics: s.metrics,
 	})
 	s.kafka = k
