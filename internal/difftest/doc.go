@@ -1,0 +1,25 @@
+//go:build kafka
+
+// Package difftest plays the same random sequences of requests to a real Kafka and to kcoord in front of it, and
+// compares what they answer.
+//
+// A sequence is data: a list of ops that refer to members by the slot (a client) that got an id, and to generations by
+// what the slot was told last. So it can be played to any coordinator, played again, and made shorter until each op that
+// is left is needed for the difference. Slots behave like clients most of the time, so that groups get somewhere.
+//
+// What differs from run to run (member ids) is named by the op whose answer brought it. What no client may rely
+// on (messages, throttle times) is left out, and lists are sorted. Where Kafka's answer depends on the order of a hash map
+// (who leads after a leader has left) a sequence ends without a verdict.
+//
+// It is not part of `go test ./...`, since it needs a Kafka:
+//
+//	go test -tags kafka ./internal/difftest -kafka HOST:PORT -kcoord HOST:PORT -sequences 2000 [-weird]
+//
+// kcoord must stand before that Kafka, with ../shared/conform's settings on both, but for
+// offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own.
+//
+// Known and left so: kcoord answers a join or a sync that its client has sent again, or whose member has left, where
+// Kafka never does; a protocol that a join names twice counts once; a commit that is refused as a whole makes no
+// group; two entries of one topic in a commit are answered apart; and what makes Kafka fail with UNKNOWN_SERVER_ERROR
+// (ids that grow too long, an empty group id in a join) is refused as what it is.
+package difftest

@@ -1,0 +1,192 @@
+//go:build kafka
+
+package difftest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Patience: how long an answer may take until it counts as parked, and until one
+// that the other target gave counts as missing.
+const (
+	parked  = 60 * time.Millisecond
+	settled = 8 * time.Millisecond
+	missing = 1500 * time.Millisecond
+)
+
+// inconclusive ends a sequence: Kafka takes the next leader at random.
+const inconclusive = "inconclusive"
+
+// sequence is one run of ops against both targets.
+type sequence struct {
+	prefix       string
+	protocolType string
+	weird        bool
+	ids          map[string][16]byte
+	targets      [2]*target
+	answers      [2]chan answer
+	got          [2]map[int]answer
+	told         map[int]bool // compared
+	log          []string
+}
+
+func newSequence(seed uint64, run int, addrs [2]string, ids map[string][16]byte, weird bool) *sequence {
+	r := rand.New(rand.NewPCG(seed, 3))
+	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, ids: ids, told: map[int]bool{}}
+	for i := range s.targets {
+		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, asked: map[string]int{}, forgotten: map[int]bool{}}
+		for j := range s.targets[i].slots {
+			s.targets[i].slots[j].generation = -1
+		}
+		s.answers[i], s.got[i] = make(chan answer, 1000), map[int]answer{}
+	}
+	return s
+}
+
+// play returns what differed, "" for nothing, and where.
+func (s *sequence) play(ops []op) (string, int) {
+	defer func() {
+		for _, t := range s.targets {
+			t.close()
+		}
+	}()
+	for i, o := range ops {
+		for j, t := range s.targets {
+			req, client := s.request(o, t)
+			if j == 0 {
+				s.log = append(s.log, fmt.Sprintf("%3d > %s %s", i, o, describe(t, req, s.prefix)))
+			}
+			t.parks(i, req)
+			if err := t.send(i, req, client, s.answers[j]); err != nil {
+				return err.Error(), i
+			}
+		}
+		if diff := s.settle(i, ops); diff == inconclusive {
+			return "", i
+		} else if diff != "" {
+			return diff, i
+		}
+	}
+	return "", 0
+}
+
+// settle waits until both targets have answered the same ops, and compares.
+func (s *sequence) settle(i int, ops []op) string {
+	began, last := time.Now(), time.Now()
+	for {
+		select {
+		case a := <-s.answers[0]:
+			s.take(0, a)
+			last = time.Now()
+			continue
+		case a := <-s.answers[1]:
+			s.take(1, a)
+			last = time.Now()
+			continue
+		case <-time.After(settled):
+		}
+		odd := s.oneSided()
+		_, answered := s.got[0][i]
+		if odd < 0 && (answered || time.Since(began) > parked) && time.Since(last) >= settled {
+			break
+		}
+		if time.Since(began) > missing {
+			if odd < 0 {
+				break
+			}
+			if sync, ok := s.got[1][odd].resp.(*kmsg.SyncGroupResponse); ok && sync.ErrorCode == 25 {
+				s.targets[1].forgotten[odd] = true // the member has left; Kafka never answers its sync
+				break
+			}
+			j := 0
+			if _, ok := s.got[0][odd]; !ok {
+				j = 1
+			}
+			return fmt.Sprintf("op %d was answered by %s alone: %s", odd, []string{"kafka", "kcoord"}[j], s.targets[j].render(s.got[j][odd], s.prefix))
+		}
+	}
+	for n := range ops[:i+1] {
+		if _, ok := s.got[0][n]; !ok || s.told[n] || s.targets[0].forgotten[n] || s.targets[1].forgotten[n] {
+			continue
+		}
+		s.told[n] = true
+		var shown [2]string
+		for j, t := range s.targets {
+			t.learn(&ops[n], s.got[j][n])
+		}
+		for j, t := range s.targets {
+			shown[j] = t.render(s.got[j][n], s.prefix)
+		}
+		s.log = append(s.log, fmt.Sprintf("%3d < %s", n, shown[0]))
+		if s.leadersDiffer(n) {
+			return inconclusive
+		}
+		if shown[0] != shown[1] {
+			return fmt.Sprintf("op %d: kafka  %s\n        kcoord %s", n, shown[0], shown[1])
+		}
+	}
+	return ""
+}
+
+func (s *sequence) take(j int, a answer) {
+	s.got[j][a.op] = a
+	t := s.targets[j]
+	if who := asker(a.req); t.asked[who] == a.op {
+		delete(t.asked, who)
+	}
+	if a.err != nil {
+		s.targets[j].drop(a.c)
+	} else {
+		a.c.busy = false
+	}
+}
+
+func (s *sequence) leadersDiffer(n int) bool {
+	var leaders [2]string
+	for j, t := range s.targets {
+		if r, ok := s.got[j][n].resp.(*kmsg.JoinGroupResponse); ok && r.ErrorCode == 0 {
+			leaders[j] = t.name(r.LeaderID)
+			if leaders[j] == "«new»" { // which one is not known yet
+				return true
+			}
+		}
+	}
+	return leaders[0] != "" && leaders[1] != "" && leaders[0] != leaders[1]
+}
+
+func (s *sequence) oneSided() int {
+	for j := range s.got {
+		for n := range s.got[j] {
+			if _, ok := s.got[1-j][n]; !ok && !s.targets[0].forgotten[n] && !s.targets[1].forgotten[n] {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+func describe(t *target, req any, prefix string) string {
+	var b strings.Builder
+	t.value(&b, reflectElem(req))
+	return strings.ReplaceAll(b.String(), prefix, "")
+}
+
+// shrink leaves out ops while the sequence still differs in the same way.
+func shrink(ops []op, differs func([]op) bool) []op {
+	for size := len(ops) / 2; size > 0; size /= 2 {
+		for at := 0; at+size <= len(ops); {
+			less := append(append([]op{}, ops[:at]...), ops[at+size:]...)
+			if differs(less) {
+				ops = less
+			} else {
+				at += size
+			}
+		}
+	}
+	return ops
+}

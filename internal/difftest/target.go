@@ -1,0 +1,170 @@
+//go:build kafka
+
+package difftest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// target is one of the two coordinators, as one sequence sees it.
+type target struct {
+	addr  string
+	conns []*conn
+	// What ops refer to.
+	members map[string]string // id → name
+	slots   [slots]slot
+	// Kafka keeps the latest join and the latest sync of a member, and never answers those before.
+	asked     map[string]int // by member: the op that waits
+	forgotten map[int]bool
+}
+
+// asker names who waits for an answer of which kind, "" where Kafka forgets nothing.
+func asker(req kmsg.Request) string {
+	switch r := req.(type) {
+	case *kmsg.JoinGroupRequest:
+		if r.MemberID != "" {
+			return "join " + r.Group + " " + r.MemberID
+		}
+	case *kmsg.SyncGroupRequest:
+		return "sync " + r.Group + " " + r.MemberID
+	}
+	return ""
+}
+
+func (t *target) parks(op int, req kmsg.Request) {
+	who := asker(req)
+	if who == "" {
+		return
+	}
+	if before, ok := t.asked[who]; ok {
+		t.forgotten[before] = true
+	}
+	t.asked[who] = op
+}
+
+// slot is a client: what it was told last.
+type slot struct {
+	member     string
+	generation int32
+	protocol   *string
+}
+
+// conn carries one request at a time, as Kafka takes one at a time from it.
+type conn struct {
+	nc   net.Conn
+	busy bool
+}
+
+// answer is what came back.
+type answer struct {
+	op   int
+	req  kmsg.Request
+	resp kmsg.Response
+	err  error
+	c    *conn
+}
+
+func (t *target) conn() (*conn, error) {
+	for _, c := range t.conns {
+		if !c.busy {
+			c.busy = true
+			return c, nil
+		}
+	}
+	nc, err := net.DialTimeout("tcp", t.addr, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{nc: nc, busy: true}
+	t.conns = append(t.conns, c)
+	return c, nil
+}
+
+func (t *target) drop(c *conn) {
+	c.nc.Close()
+	for i := range t.conns {
+		if t.conns[i] == c {
+			t.conns = append(t.conns[:i], t.conns[i+1:]...)
+			return
+		}
+	}
+}
+
+func (t *target) close() {
+	for _, c := range t.conns {
+		c.nc.Close()
+	}
+	t.conns = nil
+}
+
+// send sends a request and has its answer delivered.
+func (t *target) send(op int, req kmsg.Request, clientID *string, to chan<- answer) error {
+	c, err := t.conn()
+	if err != nil {
+		return err
+	}
+	frame := encode(req, int32(op), clientID)
+	go func() {
+		resp, err := roundTrip(c.nc, req, frame)
+		to <- answer{op, req, resp, err, c}
+	}()
+	return nil
+}
+
+func encode(req kmsg.Request, correlation int32, clientID *string) []byte {
+	b := make([]byte, 4, 256)
+	b = binary.BigEndian.AppendUint16(b, uint16(req.Key()))
+	b = binary.BigEndian.AppendUint16(b, uint16(req.GetVersion()))
+	b = binary.BigEndian.AppendUint32(b, uint32(correlation))
+	if clientID == nil {
+		b = append(b, 0xff, 0xff)
+	} else {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(*clientID)))
+		b = append(b, *clientID...)
+	}
+	if req.IsFlexible() {
+		b = append(b, 0)
+	}
+	b = req.AppendTo(b)
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+var errClosed = errors.New("closed")
+
+func roundTrip(nc net.Conn, req kmsg.Request, frame []byte) (kmsg.Response, error) {
+	if _, err := nc.Write(frame); err != nil {
+		return nil, errClosed
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(nc, size[:]); err != nil {
+		return nil, errClosed
+	}
+	b := make([]byte, binary.BigEndian.Uint32(size[:]))
+	if _, err := io.ReadFull(nc, b); err != nil {
+		return nil, fmt.Errorf("half an answer: %w", err)
+	}
+	resp := req.ResponseKind()
+	resp.SetVersion(req.GetVersion())
+	at := 4
+	if resp.IsFlexible() && req.Key() != 18 {
+		at++
+	}
+	if len(b) < at {
+		return nil, errors.New("answer without a header")
+	}
+	if err := resp.ReadFrom(b[at:]); err != nil {
+		return nil, fmt.Errorf("answer does not parse: %w", err)
+	}
+	if again := resp.AppendTo(nil); len(again) != len(b)-at {
+		return nil, fmt.Errorf("answer has %d bytes, its meaning %d", len(b)-at, len(again))
+	}
+	return resp, nil
+}
