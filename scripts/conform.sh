@@ -15,10 +15,10 @@ if [ ! -d "$shared/conform" ]; then
 fi
 shared=$(cd "$shared" && pwd)
 
-# What needs neither transactions nor the consumer groups of KIP-848, which are still to come.
-ordinary='^group/|^offsets/|^bugs/(assignments-byte-for-byte|offsets-stay-in-a-rebalance)$'
-without='^offsets/fetch-as-member-of-consumer-group$'
-crashing='^crash/(offsets-survive|classic-group-goes-on|rebalance-begun|static-members|deleted-and-expired|commits-in-flight)$|^bugs/crash/epochs-metadata-and-expiry$'
+# What needs no consumer groups of KIP-848, which are still to come.
+ordinary='^(group|offsets|txn)/|^(bugs|better)/[^/]*$'
+without='^offsets/fetch-as-member-of-consumer-group$|^bugs/crash/deleted-stays-deleted$|^crash/consumer-group-goes-on$'
+crashing='^crash/|^(bugs|better)/crash/'
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/kcoord-conform-XXXXXX")
 broker=''
