@@ -142,7 +142,7 @@ func (w *eosWorker) work(ctx context.Context) {
 		s, err := kgo.NewGroupTransactSession(
 			kgo.SeedBrokers(w.k.address), kgo.ClientID(w.id), kgo.TransactionalID(w.id), kgo.TransactionTimeout(10*time.Second),
 			kgo.ConsumerGroup(eosGroup), kgo.ConsumeTopics(eosIn), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(), kgo.FetchMaxBytes(2<<10), kgo.FetchMaxPartitionBytes(512),
+			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxBytes(2<<10), kgo.FetchMaxPartitionBytes(512),
 			kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RetryBackoffFn(soon), kgo.MetadataMinAge(retrySoon),
 			kgo.HeartbeatInterval(beat), kgo.SessionTimeout(session), kgo.RebalanceTimeout(rebalance),
 		)
