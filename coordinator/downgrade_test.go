@@ -18,26 +18,39 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/group"
-	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/coordinator/txn"
 	"github.com/kcoord/kcoord/groupmeta"
 	"github.com/kcoord/kcoord/internal/recordbin/recordtest"
 	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 	"github.com/kcoord/kcoord/storage/pebblelog"
+	"github.com/kcoord/kcoord/txnlog"
 )
 
-// everyRecord are Kafka's fixtures, each under a key of its own where the key has a group.
-func everyRecord(t testing.TB, every int) []storage.Record {
+// stored is a record of a store to be.
+type stored struct {
+	log metadataversion.Log
+	storage.Record
+}
+
+// everyRecord are Kafka's fixtures, each under a key of its own where the key has a group or
+// transactional id.
+func everyRecord(t testing.TB, every int) []stored {
 	t.Helper()
 	lines := recordtest.Load(t, filepath.Join("..", "groupmeta", "testdata"))
+	lines = append(lines, recordtest.Load(t, filepath.Join("..", "txnlog", "testdata"))...)
 	if found, _ := filepath.Glob("../../shared/fixtures/records/*.jsonl"); len(found) > 0 {
 		lines = append(lines, recordtest.Load(t, "../../shared/fixtures/records")...)
 	}
-	var all []storage.Record
+	var all []stored
 	for i := range lines {
 		l := &lines[i]
-		if l.TransactionLog() || i%every != 0 {
+		if i%every != 0 {
 			continue
+		}
+		log := metadataversion.GroupLog
+		if l.TransactionLog() {
+			log = metadataversion.TransactionsLog
 		}
 		record, key := l.Bytes(t)
 		if key == nil {
@@ -46,13 +59,19 @@ func everyRecord(t testing.TB, every int) []storage.Record {
 		if l.Case == "tombstone" {
 			record = nil
 		}
-		all = append(all, storage.Record{Key: ownKey(key, i), Value: record, Time: time.UnixMilli(1e12)})
+		all = append(all, stored{log, storage.Record{Key: ownKey(log, key, i), Value: record, Time: time.UnixMilli(1e12)}})
 	}
 	return all
 }
 
-// ownKey gives a key another group.
-func ownKey(key []byte, i int) []byte {
+// ownKey gives a key another group or transactional id.
+func ownKey(log metadataversion.Log, key []byte, i int) []byte {
+	if log == metadataversion.TransactionsLog {
+		if _, err := txnlog.DecodeKey(key); err == nil {
+			key, _ = (&txnlog.TransactionLogKey{TransactionalID: fmt.Sprint("x", i)}).AppendTo(nil)
+		}
+		return key
+	}
 	k, err := groupmeta.DecodeKey(key)
 	if err != nil {
 		return key
@@ -87,7 +106,7 @@ func (c crashing) Purge(id storage.ShardID, forget func([]byte) bool) error {
 
 func smallStore(t testing.TB, fs vfs.FS) *pebblelog.Backend {
 	t.Helper()
-	b, err := pebblelog.Open("data", state.Index, pebblelog.Options{
+	b, err := pebblelog.Open("data", Index, pebblelog.Options{
 		FS: fs, FoldBytes: 4 << 10, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, Fatal: func(err error) { panic(err) },
 	})
 	if err != nil {
@@ -96,16 +115,25 @@ func smallStore(t testing.TB, fs vfs.FS) *pebblelog.Backend {
 	return b
 }
 
-const testShards = 3
+const testShards = 3 // of either log
+
+// testStores are the shards with the log that each is of.
+func testStores(visit func(metadataversion.Log, storage.ShardID)) {
+	for id := range storage.ShardID(testShards) {
+		visit(metadataversion.GroupLog, id)
+		visit(metadataversion.TransactionsLog, TxnShards+id)
+	}
+}
 
 func nodeOver(t testing.TB, b storage.Backend, checkpoint func(string) (int64, error)) *Node {
 	t.Helper()
 	n, err := Open(Options{
-		Backend: b, Shards: testShards, Log: zerolog.Nop(), Checkpoint: checkpoint, Downgrades: t.TempDir(),
+		Backend: b, Shards: testShards, TxnShards: testShards, Log: zerolog.Nop(), Checkpoint: checkpoint, Downgrades: t.TempDir(),
 		Group: group.Config{
 			MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour, MaxSize: 1 << 20, MetadataMaxChars: 4096, LegacyTxnCommit: group.AllowLegacy,
 			Retention: 1 << 60, RetentionCheckInterval: 1 << 60,
 		},
+		Txn: txn.Config{MaxTimeout: 1 << 60, AbortInterval: 1 << 60, Expiration: 1 << 60, RemoveInterval: 1 << 60, TransactionVersion: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,60 +142,68 @@ func nodeOver(t testing.TB, b storage.Backend, checkpoint func(string) (int64, e
 }
 
 // seed appends records to the shards in turn.
-func seed(t testing.TB, b storage.Backend, recs []storage.Record) {
+func seed(t testing.TB, b storage.Backend, recs []stored) {
 	t.Helper()
-	for id := range storage.ShardID(testShards) {
-		told := make(chan storage.Offset, 1000)
-		log, err := b.Open(id, func(end storage.Offset, _ error) { told <- end })
-		if err != nil {
-			t.Fatal(err)
-		}
+	testStores(func(log metadataversion.Log, id storage.ShardID) {
 		var mine []storage.Record
 		for i, r := range recs {
-			if storage.ShardID(i%testShards) == id {
-				mine = append(mine, r)
+			if r.log == log && storage.ShardID(i%testShards) == id%TxnShards {
+				mine = append(mine, r.Record)
 			}
 		}
-		if err := log.Append(mine); err != nil {
-			t.Fatal(err)
-		}
-		for len(mine) > 0 && <-told < log.End() {
-		}
+		appendAll(t, b, id, mine)
+	})
+}
+
+func appendAll(t testing.TB, b storage.Backend, id storage.ShardID, mine []storage.Record) {
+	t.Helper()
+	told := make(chan storage.Offset, 1000)
+	log, err := b.Open(id, func(end storage.Offset, _ error) { told <- end })
+	if err == nil {
+		err = log.Append(mine)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(mine) > 0 && <-told < log.End() {
 	}
 }
 
 // latestOf is what each key of the store has, but for tombstones.
-func latestOf(t testing.TB, b storage.Keeper) map[string][]byte {
+func latestOf(t testing.TB, b storage.Keeper) map[string]stored {
 	t.Helper()
-	all := map[string][]byte{}
-	for id := range storage.ShardID(testShards) {
+	all := map[string]stored{}
+	testStores(func(log metadataversion.Log, id storage.ShardID) {
 		err := b.Latest(id, func(_ storage.Offset, r storage.Record) error {
 			if r.Value != nil {
-				all[fmt.Sprint(id, " ", string(r.Key))] = bytes.Clone(r.Value)
+				all[fmt.Sprint(id, " ", string(r.Key))] = stored{log, storage.Record{Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}}
 			}
 			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
+	})
 	return all
 }
 
 // checkLog: the target reads every record that is in the log, and each key has what
 // the rewrite of what was there makes of it.
-func checkLog(t testing.TB, b *pebblelog.Backend, to metadataversion.Target, before map[string][]byte) {
+func checkLog(t testing.TB, b *pebblelog.Backend, to metadataversion.Target, before map[string]stored) {
 	t.Helper()
 	reader, ours, rw := metadataversion.ReaderOf(to.Release), metadataversion.Ours(), metadataversion.NewRewriter(to)
-	for id := range storage.ShardID(testShards) {
-		log, err := b.Open(id, func(storage.Offset, error) {})
+	testStores(func(log metadataversion.Log, id storage.ShardID) {
+		l, err := b.Open(id, func(storage.Offset, error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = log.Read(0, func(at storage.Offset, r storage.Record) error {
-			o := reader.Read(metadataversion.GroupLog, r.Key, r.Value)
+		err = l.Read(0, func(at storage.Offset, r storage.Record) error {
+			if r.Txn.Kind.Control() {
+				return nil
+			}
+			o := reader.Read(log, r.Key, r.Value)
 			tombstone := r.Value == nil && o == metadataversion.Skipped // which harms nobody
-			if o != metadataversion.Read && !tombstone && (o != metadataversion.Skipped || ours.Read(metadataversion.GroupLog, r.Key, r.Value) != metadataversion.Skipped) {
+			if o != metadataversion.Read && !tombstone && (o != metadataversion.Skipped || ours.Read(log, r.Key, r.Value) != metadataversion.Skipped) {
 				t.Errorf("to %s: shard %d, offset %d: %x=%x: %s", to, id, at, r.Key, r.Value, o)
 			}
 			return nil
@@ -175,23 +211,23 @@ func checkLog(t testing.TB, b *pebblelog.Backend, to metadataversion.Target, bef
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
+	})
 	after := latestOf(t, b)
-	for key, value := range before {
-		raw := []byte(key[2:])
-		res := rw.Rewrite(nil, metadataversion.GroupLog, raw, value)
+	for key, was := range before {
+		want := was.Value
+		res := rw.Rewrite(nil, was.log, was.Key, was.Value)
 		switch res.Action {
 		case metadataversion.Replace:
-			value = res.Value
+			want = res.Value
 		case metadataversion.Delete:
-			value = nil
+			want = nil
 		}
 		got, has := after[key]
-		if kind, _ := groupmeta.TypeOfKey(raw); kind == groupmeta.TypeGroupMetadata && (value != nil) == has {
+		if kind, _ := groupmeta.TypeOfKey(was.Key); was.log == metadataversion.GroupLog && kind == groupmeta.TypeGroupMetadata && (want != nil) == has {
 			continue // its members' sessions end
 		}
-		if has != (value != nil) || !bytes.Equal(got, value) {
-			t.Errorf("to %s: %x is %x, want %x", to, raw, got, value)
+		if has != (want != nil) || !bytes.Equal(got.Value, want) {
+			t.Errorf("to %s: %x is %x, want %x", to, was.Key, got.Value, want)
 		}
 	}
 }
@@ -237,7 +273,7 @@ func TestDowngradeMatrix(t *testing.T) {
 	}
 }
 
-func forceOnce(t *testing.T, from, to metadataversion.Target, recs []storage.Record) {
+func forceOnce(t *testing.T, from, to metadataversion.Target, recs []stored) {
 	t.Helper()
 	b := smallStore(t, vfs.NewMem())
 	n := nodeOver(t, b, b.Checkpoint)
@@ -292,7 +328,7 @@ func TestDowngradeSurvivesCrashes(t *testing.T) {
 	}
 }
 
-func crashEverywhere(t *testing.T, to metadataversion.Target, recs []storage.Record) {
+func crashEverywhere(t *testing.T, to metadataversion.Target, recs []stored) {
 	fs := vfs.NewCrashableMem()
 	b := smallStore(t, fs)
 	seed(t, b, recs)

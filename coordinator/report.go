@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,10 +77,21 @@ func (r *report) close() {
 	}
 }
 
+// features are the features whose levels change.
+func (c *Changed) features() []string {
+	var all []string
+	for _, f := range metadataversion.Features() {
+		if from, to := c.From.Levels[f], c.To.Levels[f]; from != to {
+			all = append(all, fmt.Sprintf("%s %d to %d", f, from, to))
+		}
+	}
+	return all
+}
+
 // audit says what is about to be done, and each reason why it had to be forced.
 func (n *Node) audit(c *Changed) {
 	log := n.o.Log.With().Str("audit", "downgrade").Logger()
-	log.Warn().Stringer("from", c.From).Stringer("to", c.To).Int64("records", c.Plan.Records).Int64("rewrite", c.Plan.Rewritten).
+	log.Warn().Stringer("from", c.From).Stringer("to", c.To).Strs("features", c.features()).Int64("records", c.Plan.Records).Int64("rewrite", c.Plan.Rewritten).
 		Int64("delete", c.Plan.Deleted).Bool("forced", c.Plan.Lossy()).Str("checkpoint", c.Checkpoint).Int64("bytes", c.CheckpointBytes).
 		Msg("a downgrade begins")
 	for _, r := range c.Plan.Reasons() {

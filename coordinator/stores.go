@@ -20,7 +20,7 @@ type store struct {
 	// it waits for what was decided before.
 	send func(entity string, orphans bool, items []item, reply func(written int, err error))
 	// write has records written in other versions from the next step on.
-	write func(metadataversion.RecordVersions)
+	write func(Finalized)
 }
 
 // item is what becomes of one stored record.
@@ -67,8 +67,8 @@ func (n *Node) groupStore(i int) *store {
 				reply(resp.(group.Rewritten).Records, nil)
 			})
 		},
-		write: func(w metadataversion.RecordVersions) {
-			s.Adjust(func(groupMachine) { n.codecs[i].Versions = w })
+		write: func(f Finalized) {
+			s.Adjust(func(groupMachine) { n.codecs[i].Versions = f.writes() })
 		},
 	}
 }
@@ -87,7 +87,7 @@ func (n *Node) txnStore(i int) *store {
 			for _, it := range items {
 				rec := codec.Exactly(it.key, it.value)
 				if it.deleted {
-					rec.Tombstone, rec.Value = true, nil
+					rec.Tombstone, rec.Value, rec.Txn = true, nil, nil
 				}
 				r.Records = append(r.Records, txn.Rewriting{At: it.at, Record: rec})
 			}
@@ -99,8 +99,19 @@ func (n *Node) txnStore(i int) *store {
 				reply(resp.(txn.Rewritten).Records, nil)
 			})
 		},
-		write: func(w metadataversion.RecordVersions) {
-			s.Adjust(func(txnMachine) { n.txnCodecs[i].Versions = w })
+		write: func(f Finalized) {
+			s.Adjust(func(m txnMachine) {
+				n.txnCodecs[i].Versions = f.writes()
+				if open, is := m.(*txn.Machine); is {
+					open.SetTransactionVersion(n.transactionVersion(f))
+				}
+			})
 		},
 	}
+}
+
+// transactionVersion is the one that the coordinator itself decides by: what is finalized,
+// within what the settings allow.
+func (n *Node) transactionVersion(f Finalized) int16 {
+	return max(1, min(n.o.Txn.TransactionVersion, f.Levels[metadataversion.TransactionVersion]))
 }

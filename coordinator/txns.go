@@ -8,6 +8,7 @@ import (
 	"github.com/kcoord/kcoord/coordinator/shard"
 	"github.com/kcoord/kcoord/coordinator/txn"
 	txnstate "github.com/kcoord/kcoord/coordinator/txn/state"
+	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 )
 
@@ -37,7 +38,9 @@ func (n *Node) newTxnShard(i int) *txnShard {
 		Backend: n.o.Backend,
 		Codec:   codec,
 		New: func() txnMachine {
-			m := txn.New(n.o.Txn)
+			c := n.o.Txn
+			c.TransactionVersion = n.transactionVersion(n.Finalized())
+			m := txn.New(c)
 			n.txnTallies[i].begin(m)
 			return m
 		},
@@ -54,6 +57,10 @@ func (n *Node) newTxnShard(i int) *txnShard {
 // Txn asks the shard of a request's transactional id. reply is called exactly
 // once, maybe before Txn returns; it must not block.
 func (n *Node) Txn(req txn.Request, reply func(txn.Response, error)) {
+	if _, is := req.(txn.Init); is && n.Finalized().writes().Transaction == metadataversion.None {
+		reply(nil, ErrNoTransactions)
+		return
+	}
 	switch r := req.(type) {
 	case txn.AddOffsets:
 		r.Partition = int32(ShardOf(r.Group, len(n.shards)))

@@ -17,6 +17,8 @@ import (
 var (
 	// ErrRewriting says that records are still being rewritten for another version.
 	ErrRewriting = errors.New("records are still being rewritten for the version that was set last")
+	// ErrNoTransactions says that the finalized version is one before there were transactions.
+	ErrNoTransactions = errors.New("the finalized metadata.version is one before 0.11.0, which has no transactions")
 	// ErrNoCheckpoint says that there is no place for the checkpoint that a change needs first.
 	ErrNoCheckpoint = errors.New("this coordinator has no folder for checkpoints, without which nothing is given up")
 )
@@ -192,7 +194,7 @@ func (n *Node) finalize(to metadataversion.Target, r *rewriteRecord) error {
 	}
 	n.o.Log.Info().Str("audit", "versions").Stringer("version", f.Version).Int64("epoch", f.Epoch).Msg("the finalized version has changed")
 	for _, s := range n.stores() {
-		s.write(f.writes())
+		s.write(f)
 	}
 	if r != nil {
 		n.startRewrite()

@@ -50,6 +50,8 @@ func code(err error) int16 {
 		return codeNotCoordinator
 	case errors.Is(err, coordinator.ErrLoading):
 		return codeLoading
+	case errors.Is(err, coordinator.ErrNoTransactions):
+		return codeUnsupportedVersion
 	case errors.Is(err, upstream.ErrUnavailable):
 		return codeNotAvailable
 	}

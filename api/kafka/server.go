@@ -43,9 +43,11 @@ type Transactions interface {
 type Options struct {
 	Coordinator  Coordinator
 	Transactions Transactions
+	Versions     Versions // nil: there is nothing finalized
 	// OffsetsPartitions is how many partitions of __consumer_offsets there are here.
 	OffsetsPartitions int32
-	// TransactionVersion is the finalized transaction.version: 2, or 1 without KIP-890. 0: 2.
+	// TransactionVersion is the highest transaction.version that clients are told, whatever is
+	// finalized: 2, or 1 without KIP-890. 0: 2.
 	TransactionVersion int16
 	// Embedded says that the broker behind is package embedded's.
 	Embedded bool

@@ -97,7 +97,7 @@ func served(transactionVersion int16) []api {
 		{key: 50, min: 0, max: 0}, // DescribeUserScramCredentials
 		{key: 51, min: 0, max: 0}, // AlterUserScramCredentials
 		{key: 55, min: 0, max: 2}, // DescribeQuorum
-		{key: 57, min: 0, max: 2}, // UpdateFeatures
+		{key: 57, min: 0, max: 2, handle: (*call).updateFeatures, parks: true},
 		{key: 60, min: 0, max: 2}, // DescribeCluster
 		{key: 61, min: 0, max: 0}, // DescribeProducers
 		{key: 64, min: 0, max: 0}, // UnregisterBroker

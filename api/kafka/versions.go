@@ -13,12 +13,6 @@ import (
 // softwareName is what clients may call themselves (KIP-511).
 var softwareName = regexp.MustCompile(`^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
 
-// ownFeatures say what the coordinator can do, and the coordinator is here, not
-// in the broker: a broker's levels of them would promise what is not served.
-var ownFeatures = map[string]bool{
-	"group.version": true, "transaction.version": true, "share.version": true, "streams.version": true,
-}
-
 // patience is how long a client that asks for versions waits for the broker's
 // first answer after a start.
 const patience = time.Second
@@ -95,19 +89,28 @@ func (c *conn) standsFor(id, behind int32) bool {
 	return behind < 0 || id == behind
 }
 
-// announcement is the answer to ApiVersions that is made of one answer of the broker.
+// announcement is the answer to ApiVersions that is made of one answer of the broker
+// and of what is finalized here.
 type announcement struct {
-	of   *kmsg.ApiVersionsResponse
-	resp kmsg.ApiVersionsResponse
+	of     *kmsg.ApiVersionsResponse
+	epoch  int64 // of what is finalized here
+	resp   kmsg.ApiVersionsResponse
+	broker map[string]bool // features that are the broker's
 }
 
-// announcement makes the answer once for each answer of the broker.
+// announcement makes the answer once for each answer of the broker, and each change here.
 func (c *conn) announcement() *announcement {
-	of := c.behindVersions()
-	if a := c.port.announced.Load(); a != nil && a.of == of {
+	of, finalized := c.behindVersions(), c.srv.finalized()
+	epoch := int64(0)
+	if finalized != nil {
+		epoch = finalized.Epoch
+	}
+	if a := c.port.announced.Load(); a != nil && a.of == of && a.epoch == epoch {
 		return a
 	}
-	a := announce(c.srv.apis, of, c.srv.o.TransactionVersion)
+	a := announce(c.srv.apis, of, c.srv.transactionVersion(finalized))
+	a.epoch = epoch
+	a.features(finalized, c.srv.transactionVersion(finalized), c.srv.o.Embedded)
 	c.port.announced.Store(a)
 	return a
 }
@@ -152,37 +155,14 @@ func announce(apis []api, of *kmsg.ApiVersionsResponse, transactionVersion int16
 		} else if !l.own() && l.optional {
 			continue
 		}
+		if l.key == 0 && transactionVersion < 2 {
+			maxVersion = min(maxVersion, addedByClient)
+		}
 		if minVersion <= maxVersion {
 			a.resp.ApiKeys = append(a.resp.ApiKeys, announced(l.key, minVersion, maxVersion))
 		}
 	}
-	a.features(of, transactionVersion)
 	return a
-}
-
-// features announces the broker's features, and of our own that of transactions. Clients
-// take the newest by the epoch of all, which is the broker's.
-func (a *announcement) features(of *kmsg.ApiVersionsResponse, transactionVersion int16) {
-	if of == nil {
-		return
-	}
-	for _, f := range of.SupportedFeatures {
-		if !ownFeatures[f.Name] {
-			a.resp.SupportedFeatures = append(a.resp.SupportedFeatures, f)
-		}
-	}
-	for _, f := range of.FinalizedFeatures {
-		if !ownFeatures[f.Name] {
-			a.resp.FinalizedFeatures = append(a.resp.FinalizedFeatures, f)
-		}
-	}
-	supported := kmsg.NewApiVersionsResponseSupportedFeature()
-	supported.Name, supported.MaxVersion = "transaction.version", transactionVersion
-	a.resp.SupportedFeatures = append(a.resp.SupportedFeatures, supported)
-	finalized := kmsg.NewApiVersionsResponseFinalizedFeature()
-	finalized.Name, finalized.MinVersionLevel, finalized.MaxVersionLevel = "transaction.version", transactionVersion, transactionVersion
-	a.resp.FinalizedFeatures = append(a.resp.FinalizedFeatures, finalized)
-	a.resp.FinalizedFeaturesEpoch = max(of.FinalizedFeaturesEpoch, 0)
 }
 
 func announced(key, minVersion, maxVersion int16) kmsg.ApiVersionsResponseApiKey {

@@ -42,11 +42,11 @@ func TestVersionsAnnounced(t *testing.T) {
 			}
 		}
 		for _, f := range got.FinalizedFeatures {
-			if ownFeatures[f.Name] && f.Name != "transaction.version" {
+			if !theirs(f.Name, false) && f.Name != "transaction.version" {
 				t.Errorf("v%d: %s is finalized at the broker's level", v, f.Name)
 			}
 		}
-		if v >= 3 && len(got.SupportedFeatures) == 0 {
+		if v >= 4 && len(got.SupportedFeatures) == 0 {
 			t.Errorf("v%d: no features", v)
 		}
 	}

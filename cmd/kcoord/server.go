@@ -238,8 +238,8 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 		}
 	}
 	k := kafka.New(kafka.Options{
-		Coordinator: node, Transactions: node, OffsetsPartitions: node.Partitions(),
-		TransactionVersion: int16(s.config.TransactionVersion), Embedded: s.config.Upstream == "",
+		Coordinator: node, Transactions: node, Versions: node, OffsetsPartitions: node.Partitions(),
+		TransactionVersion: int16(s.config.TransactionVersion), Embedded: s.config.Upstream == "" && s.gateway == nil,
 		Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
 		Limits: limits(s.config), Log: s.log, Metrics: s.metrics,
 	})
