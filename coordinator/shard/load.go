@@ -91,9 +91,16 @@ func (s *Shard[Req, Rec, Resp, Eff]) need(now time.Time, entity string) ([]lette
 
 func (s *Shard[Req, Rec, Resp, Eff]) unreadable(err error) error {
 	err = fmt.Errorf("shard %d: %w", s.o.ID, err)
-	s.o.Failed(err)
+	// Every request tries again: the same is not told again for each.
+	if now, said := s.now(), err.Error(); said != s.said || !now.Before(s.sayAgain) {
+		s.o.Failed(err)
+		s.said, s.sayAgain = said, now.Add(sayAgainAfter)
+	}
 	if s.m == nil {
 		s.tell(s.now().Add(reopenAfter), true)
 	}
 	return fmt.Errorf("%w: %w", ErrLoading, err)
 }
+
+// sayAgainAfter is how long what cannot be read is not told of again.
+const sayAgainAfter = 10 * time.Second

@@ -41,7 +41,8 @@ type Options[Req, Rec, Resp, Eff any] struct {
 	// Opened is told, under the shard's lock, how long an opening took that went well. Nil
 	// where nobody asks.
 	Opened func(took time.Duration)
-	// Failed is told of a failed append, a failed opening or an entity that could not be read.
+	// Failed is told of a failed append, a failed opening or an entity that could not be
+	// read; of the same not more than every ten seconds.
 	Failed func(err error)
 }
 
@@ -60,6 +61,9 @@ type Shard[Req, Rec, Resp, Eff any] struct {
 	gated   queue[Resp, Eff]
 	due     time.Time // what Timer was last told
 	jumps   Jumps
+	// What unreadable told last, and when to tell it again.
+	said     string
+	sayAgain time.Time
 
 	out machine.Output[Rec, Resp, Eff]
 	enc encoder
