@@ -223,8 +223,8 @@ func (h *harness) dump(m *Machine) string {
 func (h *harness) advance(d time.Duration) {
 	same := 0
 	for end := h.now.Add(d); ; {
-		at, any := h.m.NextTimer()
-		if !any || at.After(end) {
+		at, armed := h.m.NextTimer()
+		if !armed || at.After(end) {
 			h.now = end
 			return
 		}
