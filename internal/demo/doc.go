@@ -7,6 +7,9 @@
 // is killed and go on only after the offsets have been looked at: each must be
 // the last acknowledged one or one that was sent after it.
 //
+// A second part (exactly.go) does the same with transactions: two workers copy
+// exactly once, one dies in the middle of a transaction, and its ghost is refused.
+//
 // kcoord runs as a child process (kill -9 cannot be shown from inside), on a port
 // of the loopback interface and in a temporary folder. Both are gone when Run
 // returns, however it returns.

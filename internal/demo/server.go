@@ -31,8 +31,14 @@ func (s *server) start(ctx context.Context) (took time.Duration, err error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	cmd := exec.Command(s.executable, "dev", "--listen", listen, "--data", filepath.Join(s.folder, "data"),
-		"--log-format", "json", "--set", "group.initial.rebalance.delay.ms=500")
+	args := []string{"dev", "--listen", listen, "--data", filepath.Join(s.folder, "data"), "--log-format", "json"}
+	for _, quicker := range []string{ // than for machines that are far apart
+		"group.initial.rebalance.delay.ms=500", "group.min.session.timeout.ms=1000",
+		"transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
+	} {
+		args = append(args, "--set", quicker)
+	}
+	cmd := exec.Command(s.executable, args...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		return 0, err
