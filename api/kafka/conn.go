@@ -250,11 +250,12 @@ func (c *conn) burden(k *call) {
 	k.weight = max(windowBytes, k.weight)
 }
 
-// await waits until a call can be answered.
+// await waits until a call can be answered. One that is no longer the latest was, and may
+// be another connection's by now.
 func (c *conn) await(k *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.closed == nil && !k.ready && len(c.calls) > 0 && c.calls[len(c.calls)-1] == k {
+	for c.closed == nil && len(c.calls) > 0 && c.calls[len(c.calls)-1] == k && !k.ready {
 		c.turn.Wait()
 	}
 	return c.closed

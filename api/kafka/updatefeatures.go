@@ -35,8 +35,8 @@ const (
 func (k *call) updateFeatures(body []byte) error {
 	req := kmsg.NewPtrUpdateFeaturesRequest()
 	req.Version = k.version
-	if err := req.ReadFrom(body); err != nil {
-		return errMalformed
+	if err := readRequest(req, body); err != nil {
+		return err
 	}
 	v := k.c.srv.o.Versions
 	if v == nil {
