@@ -17,7 +17,7 @@ import (
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator"
 	"github.com/kcoord/kcoord/coordinator/group"
-	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/coordinator/txn"
 	"github.com/kcoord/kcoord/storage/memlog"
 )
 
@@ -63,11 +63,15 @@ func newWorld(t *testing.T) *world {
 	if _, err := w.broker.DeleteRecords(t.Context(), cut); err != nil {
 		t.Fatal(err)
 	}
-	b := memlog.New(state.Index)
-	w.node, err = coordinator.Open(coordinator.Options{Backend: b, Shards: 2, Log: zerolog.Nop(), Group: group.Config{
-		MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour, MaxSize: 100, MetadataMaxChars: 4096,
-		Retention: time.Hour, RetentionCheckInterval: time.Minute,
-	}})
+	b := memlog.New(coordinator.Index)
+	w.node, err = coordinator.Open(coordinator.Options{
+		Backend: b, Shards: 2, Log: zerolog.Nop(), Group: group.Config{
+			MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour, MaxSize: 100, MetadataMaxChars: 4096,
+			Retention: time.Hour, RetentionCheckInterval: time.Minute,
+		},
+		// Without Brokers: markers of groups are written, those of data are waited for.
+		TxnShards: 2, ProducerIDs: &fresh{}, Txn: txn.Config{MaxTimeout: time.Hour, AbortInterval: time.Hour, TransactionVersion: 2},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

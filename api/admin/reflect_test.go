@@ -34,25 +34,30 @@ func newStranger(t *testing.T, conn *grpc.ClientConn) *stranger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := &reflection.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "kcoord.admin.v1.Offsets"}
-	if err := stream.Send(&reflection.ServerReflectionRequest{MessageRequest: ask}); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, raw := range resp.GetFileDescriptorResponse().GetFileDescriptorProto() {
-		var fd descriptorpb.FileDescriptorProto
-		if err := proto.Unmarshal(raw, &fd); err != nil {
+	for _, service := range []string{"Offsets", "Transactions"} { // one of each file, those that others import first
+		ask := &reflection.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "kcoord.admin.v1." + service}
+		if err := stream.Send(&reflection.ServerReflectionRequest{MessageRequest: ask}); err != nil {
 			t.Fatal(err)
 		}
-		file, err := protodesc.NewFile(&fd, s.files)
-		if err == nil {
-			err = s.files.RegisterFile(file)
-		}
+		resp, err := stream.Recv()
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, raw := range resp.GetFileDescriptorResponse().GetFileDescriptorProto() {
+			var fd descriptorpb.FileDescriptorProto
+			if err := proto.Unmarshal(raw, &fd); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.files.FindFileByPath(fd.GetName()); err == nil {
+				continue
+			}
+			file, err := protodesc.NewFile(&fd, s.files)
+			if err == nil {
+				err = s.files.RegisterFile(file)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -160,6 +165,9 @@ func TestReflectionTellsOfAll(t *testing.T) {
 		"Node":    {"DescribeNode"},
 		"Groups":  {"ListGroups", "DescribeGroups", "DeleteGroup", "WatchGroup", "ListQuarantined"},
 		"Offsets": {"ListOffsets", "PlanOffsets", "ApplyOffsets"},
+		"Transactions": {
+			"ListTransactions", "DescribeTransactions", "PlanAbort", "ApplyAbort", "FindHanging", "ExplainTransaction", "SendOffsetsToTransaction",
+		},
 	} {
 		d, err := s.files.FindDescriptorByName(protoreflect.FullName("kcoord.admin.v1." + name))
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator"
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/txn"
 )
 
 // Coordinator is what the API asks: a coordinator.Node.
@@ -24,6 +25,9 @@ type Coordinator interface {
 	EachGroup(req group.Request, reply func([]group.Response, error))
 	// Watch signals that a group may have changed.
 	Watch(id string) (changed <-chan struct{}, stop func())
+	Txn(req txn.Request, reply func(txn.Response, error))
+	EachTxn(req txn.Request, reply func([]txn.Response, error))
+	CommitInTxn(r coordinator.TxnCommit, reply func(group.TxnCommitted, error))
 }
 
 // Server is the gRPC server of the admin API, with reflection and health.
@@ -56,6 +60,7 @@ func New(o Options) *Server {
 	}
 	adminpb.RegisterGroupsServer(s, &groups{ask: o.Coordinator, broker: o.Broker, draining: s.draining, watching: make(chan struct{}, maxWatching)})
 	adminpb.RegisterOffsetsServer(s, &offsets{ask: o.Coordinator, broker: o.Broker})
+	adminpb.RegisterTransactionsServer(s, &transactions{ask: o.Coordinator, broker: o.Broker})
 	adminpb.RegisterNodeServer(s, &node{told: o.Node})
 	grpc_health_v1.RegisterHealthServer(s, s.health)
 	reflection.Register(s)

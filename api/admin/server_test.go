@@ -18,6 +18,7 @@ import (
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator"
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/txn"
 )
 
 // lost is a coordinator that has lost its shards.
@@ -29,6 +30,18 @@ func (lost) Group(_ group.Request, reply func(group.Response, error)) {
 
 func (lost) EachGroup(_ group.Request, reply func([]group.Response, error)) {
 	go reply(nil, errors.Join(errors.New("shard 7"), coordinator.ErrLoading))
+}
+
+func (lost) Txn(_ txn.Request, reply func(txn.Response, error)) {
+	go reply(nil, coordinator.ErrNotCoordinator)
+}
+
+func (lost) EachTxn(_ txn.Request, reply func([]txn.Response, error)) {
+	go reply(nil, coordinator.ErrLoading)
+}
+
+func (lost) CommitInTxn(_ coordinator.TxnCommit, reply func(group.TxnCommitted, error)) {
+	go reply(group.TxnCommitted{}, coordinator.ErrNotCoordinator)
 }
 
 func (lost) Watch(string) (<-chan struct{}, func()) { return nil, func() {} }

@@ -125,6 +125,8 @@ func (m *Machine) answerForAll(req Request, out *output) Response {
 		return m.ids()
 	case Quarantined:
 		return m.quarantined()
+	case PendingOf:
+		return m.hard.Open(r.Producer)
 	case Rewrite:
 		return rewriteOrphans(r, out)
 	}
