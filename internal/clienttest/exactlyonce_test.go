@@ -2,9 +2,9 @@ package clienttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,172 +12,199 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What is read from one topic and written to the other, exactly once.
-const (
-	eosIn, eosOut = "in", "out"
-	eosGroup      = "exactly-once"
-)
+const invoices = "invoices"
 
-// TestExactlyOnce has workers consume, write and commit in transactions while kcoord,
-// and with it the data plane, is killed again and again: in the end, whoever reads
-// committed records finds every one of them once.
+// TestExactlyOnce kills kcoord again and again under workers that consume, transform
+// and produce with transactions, while one of them comes and goes. In the end the
+// output has every record of the input once, and the offsets are at its end.
 func TestExactlyOnce(t *testing.T) {
-	for _, version := range []string{"2", "1"} {
-		t.Run("transaction.version="+version, func(t *testing.T) {
-			t.Parallel()
-			kills, records := 6, 250
-			if testing.Short() {
-				kills, records = 2, 60
+	t.Parallel()
+	kills := 16
+	if testing.Short() {
+		kills = 2
+	}
+	k := start(t, "transaction.abort.timed.out.transaction.cleanup.interval.ms=500")
+	g := newGroup(t, franz("kgo", ""), k)
+	k.topic(invoices, 3, 0)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var producing sync.WaitGroup
+	producing.Go(func() { g.keepProducing(ctx) })
+
+	var committed atomic.Int64
+	work := func(name string) *worker { return startWorker(t, k, g.id, name, &committed) }
+	workers := map[string]*worker{"anna": work("anna"), "ben": work("ben"), "carla": work("carla")}
+	for i := range kills {
+		before := committed.Load()
+		until(t, "the workers go on", func() error {
+			if n := committed.Load() - before; n < 20 {
+				return fmt.Errorf("%d transactions are committed", n)
 			}
-			k := start(t, "transaction.version="+version, "transaction.abort.timed.out.transaction.cleanup.interval.ms=200")
-			k.eosTopics(records)
-			ctx, stop := context.WithCancel(t.Context())
-			var all sync.WaitGroup
-			for _, w := range []string{"anna", "ben"} {
-				all.Go(func() { (&eosWorker{t: t, k: k, id: w}).work(ctx) })
-			}
-			for i := range kills {
-				until(t, "the work goes on", func() error {
-					if done := k.eosDone(t.Context()); done < (i+1)*records*partitions/(kills+1) {
-						return fmt.Errorf("%d records", done)
-					}
-					return nil
-				})
-				k.kill()
-				k.restart()
-			}
-			until(t, "all is worked off", func() error {
-				if done := k.eosDone(t.Context()); done < records*partitions {
-					return fmt.Errorf("%d records", done)
-				}
-				return nil
-			})
-			stop()
-			all.Wait()
-			k.eosOnce(records)
+			return nil
 		})
+		k.kill()
+		k.restart()
+		switch i % 4 { // the next kill meets a rebalance
+		case 1:
+			workers["dora"] = work("dora")
+		case 3:
+			workers["dora"].leave()
+		}
 	}
+	stop()
+	producing.Wait()
+	e := g.ends()
+	g.committedTo(e)
+	for _, w := range workers {
+		w.leave()
+	}
+	k.exactly(e)
+	g.committedTo(e)
+	t.Logf("%d transactions, partitions end at %v", committed.Load(), e)
 }
 
-func (k *child) eosTopics(records int) {
+// committedTo waits until the group's offsets are where the partitions end.
+func (g *group) committedTo(e ends) {
+	g.t.Helper()
+	until(g.t, "all offsets are committed", func() error {
+		at, err := g.admin.committed(g.id, topic, partitions)
+		for p, end := range e {
+			if err == nil && at[p] != end {
+				err = fmt.Errorf("partition %d: %d of %d", p, at[p], end)
+			}
+		}
+		return err
+	})
+}
+
+// exactly checks that the output has each record of the input once. It is read as far
+// as it goes, once no open transaction holds readers back.
+func (k *child) exactly(e ends) {
 	k.t.Helper()
-	c := k.client()
-	if _, err := kadm.NewClient(c).CreateTopics(k.t.Context(), partitions, 1, nil, eosIn, eosOut); err != nil {
-		k.t.Fatal(err)
-	}
-	for i := range records {
-		batch := make([]*kgo.Record, partitions)
-		for p := range batch {
-			batch[p] = &kgo.Record{Topic: eosIn, Partition: int32(p), Value: fmt.Appendf(nil, "%d-%d", p, i)}
+	var to kadm.ListedOffsets
+	admin := kadm.NewClient(k.client())
+	until(k.t, "no transaction is open", func() (err error) {
+		if to, err = admin.ListEndOffsets(k.t.Context(), invoices); err != nil {
+			return err
 		}
-		if err := c.ProduceSync(k.t.Context(), batch...).FirstErr(); err != nil {
-			k.t.Fatal(err)
+		stable, err := admin.ListCommittedOffsets(k.t.Context(), invoices)
+		for p, end := range to[invoices] {
+			if s, _ := stable.Lookup(invoices, p); err == nil && (s.Err != nil || end.Err != nil || s.Offset != end.Offset) {
+				err = fmt.Errorf("partition %d ends at %d, and is stable to %d", p, end.Offset, s.Offset)
+			}
+		}
+		return err
+	})
+	from, open := map[int32]kgo.Offset{}, map[int32]int64{}
+	for p, end := range to[invoices] {
+		if end.Offset > 0 {
+			from[p], open[p] = kgo.NewOffset().At(0), end.Offset
 		}
 	}
-}
-
-// eosDone is how many records are worked off, as far as is committed.
-func (k *child) eosDone(ctx context.Context) (done int) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	c := k.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{invoices: from}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	ctx, cancel := context.WithTimeout(k.t.Context(), patience)
 	defer cancel()
-	os, err := kadm.NewClient(k.client()).FetchOffsets(ctx, eosGroup)
-	if err != nil {
-		return 0
-	}
-	os.Each(func(o kadm.OffsetResponse) { done += int(max(o.At, 0)) })
-	return done
-}
-
-// eosOnce reads what is committed in the topic that is written to.
-func (k *child) eosOnce(records int) {
-	k.t.Helper()
-	c := k.client(kgo.ConsumeTopics(eosOut), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	times := map[string]int{}
-	ctx, cancel := context.WithTimeout(k.t.Context(), time.Minute)
-	defer cancel()
-	for len(times) < records*partitions && ctx.Err() == nil {
-		c.PollFetches(ctx).EachRecord(func(r *kgo.Record) { times[string(r.Value)]++ })
-	}
-	// What is aborted, or open, is not there; nor is anything a second time.
-	ends, err := kadm.NewClient(c).ListCommittedOffsets(k.t.Context(), eosOut)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	high, err := kadm.NewClient(c).ListEndOffsets(k.t.Context(), eosOut)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	for p := range int32(partitions) {
-		if s, h := ends[eosOut][p].Offset, high[eosOut][p].Offset; s != h {
-			k.t.Errorf("partition %d: the last stable offset is %d, the end %d", p, s, h)
+	for len(open) > 0 {
+		c.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				times[string(r.Value)]++
+			}
+			if r.Offset+1 >= open[r.Partition] {
+				delete(open, r.Partition)
+			}
+		})
+		if ctx.Err() != nil {
+			k.t.Fatalf("the output cannot be read to its ends %v", open)
 		}
 	}
-	lost, again := 0, 0
-	for p := range partitions {
-		for i := range records {
-			switch n := times[fmt.Sprintf("%d-%d", p, i)]; {
-			case n == 0:
-				lost++
-			case n > 1:
-				again++
+	var records int
+	for p, end := range e {
+		for o := range end {
+			records++
+			if n := times[invoice(p, o)]; n != 1 {
+				k.t.Errorf("the record at offset %d of partition %d is in the output %d times", o, p, n)
 			}
 		}
 	}
-	if lost > 0 || again > 0 || len(times) != records*partitions {
-		k.t.Errorf("%d records are lost, %d are there more than once, of %d", lost, again, records*partitions)
+	if len(times) != records {
+		k.t.Errorf("the output has %d records of %d", len(times), records)
 	}
 }
 
-// eosWorker is one instance of an application.
-type eosWorker struct {
-	t  *testing.T
-	k  *child
-	id string
+// invoice is what becomes of a record.
+func invoice(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
+
+// worker is a consume-transform-produce loop.
+type worker struct {
+	end  context.CancelFunc
+	done sync.WaitGroup
+	once sync.Once
 }
 
-// work works until it is stopped, and starts again when its client gives up, as an
-// application does.
-func (w *eosWorker) work(ctx context.Context) {
-	for ctx.Err() == nil {
-		s, err := kgo.NewGroupTransactSession(
-			kgo.SeedBrokers(w.k.address), kgo.ClientID(w.id), kgo.TransactionalID(w.id), kgo.TransactionTimeout(10*time.Second),
-			kgo.ConsumerGroup(eosGroup), kgo.ConsumeTopics(eosIn), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxBytes(2<<10), kgo.FetchMaxPartitionBytes(512),
-			kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RetryBackoffFn(soon), kgo.MetadataMinAge(retrySoon),
-			kgo.HeartbeatInterval(beat), kgo.SessionTimeout(session), kgo.RebalanceTimeout(rebalance),
-		)
-		if err != nil {
-			w.t.Error(err)
-			return
+func startWorker(t testing.TB, k *child, group, name string, committed *atomic.Int64) *worker {
+	ctx, end := context.WithCancel(context.Background())
+	w := &worker{end: end}
+	w.done.Go(func() {
+		for ctx.Err() == nil {
+			if err := work(ctx, k, group, name, committed); err != nil && ctx.Err() == nil {
+				t.Logf("worker %s takes a new client: %v", name, err)
+			}
 		}
-		w.session(ctx, s)
-		s.Close()
+	})
+	t.Cleanup(w.leave)
+	return w
+}
+
+func (w *worker) leave() {
+	w.once.Do(func() {
+		w.end()
+		w.done.Wait()
+	})
+}
+
+// work is the life of a client: to the first error, since which it does not know where
+// its transaction is.
+func work(ctx context.Context, k *child, group, name string, committed *atomic.Int64) error {
+	s, err := kgo.NewGroupTransactSession(
+		kgo.SeedBrokers(k.address), kgo.ClientID(name),
+		kgo.TransactionalID(group+"-"+name), kgo.TransactionTimeout(session),
+		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(10*beat),
+		kgo.HeartbeatInterval(beat), kgo.SessionTimeout(session), kgo.RebalanceTimeout(rebalance),
+		kgo.RetryBackoffFn(soon), kgo.MetadataMinAge(retrySoon), kgo.DefaultProduceTopic(invoices),
+	)
+	if err != nil {
+		return err
 	}
-}
-
-func (w *eosWorker) session(ctx context.Context, s *kgo.GroupTransactSession) {
+	defer func() {
+		leave, cancel := context.WithTimeout(context.Background(), session) // kcoord may be dead
+		defer cancel()
+		_ = s.Client().LeaveGroupContext(leave)
+		s.CloseAllowingRebalance()
+	}()
 	for ctx.Err() == nil {
-		fs := s.PollFetches(ctx)
-		if fs.IsClientClosed() || ctx.Err() != nil {
-			return
-		}
-		if fs.NumRecords() == 0 {
+		poll, cancel := context.WithTimeout(ctx, time.Second)
+		records := s.PollRecords(poll, 5).Records()
+		cancel()
+		if len(records) == 0 {
 			continue
 		}
 		if err := s.Begin(); err != nil {
-			return
+			return err
 		}
-		e := kgo.AbortingFirstErrPromise(s.Client())
-		fs.EachRecord(func(r *kgo.Record) {
-			s.Produce(ctx, &kgo.Record{Topic: eosOut, Partition: r.Partition, Value: r.Value}, e.Promise())
-		})
-		failed := e.Err()
-		// A transaction that is under way is brought to its end, whatever ctx says.
-		end, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		_, err := s.End(end, failed == nil)
-		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return
+		first := kgo.AbortingFirstErrPromise(s.Client())
+		for _, r := range records {
+			s.Produce(ctx, kgo.StringRecord(invoice(r.Partition, r.Offset)), first.Promise())
+		}
+		done, err := s.End(ctx, kgo.TransactionEndTry(first.Err() == nil))
+		if err != nil {
+			return err
+		}
+		if done {
+			committed.Add(1)
 		}
 	}
+	return nil
 }
