@@ -48,6 +48,7 @@ type api struct {
 	adminpb.GroupsClient
 	adminpb.OffsetsClient
 	adminpb.NodeClient
+	adminpb.TransactionsClient
 }
 
 // ask calls the admin API.
@@ -65,7 +66,9 @@ func (a *adminFlags) stay(ctx context.Context, call func(context.Context, api) e
 		return mistake{fmt.Errorf("--admin %s: %w", a.Admin, err)}
 	}
 	defer conn.Close()
-	return a.explained(call(ctx, api{adminpb.NewGroupsClient(conn), adminpb.NewOffsetsClient(conn), adminpb.NewNodeClient(conn)}))
+	return a.explained(call(ctx, api{
+		adminpb.NewGroupsClient(conn), adminpb.NewOffsetsClient(conn), adminpb.NewNodeClient(conn), adminpb.NewTransactionsClient(conn),
+	}))
 }
 
 // explained turns a call's error into a line for people. What else it says is for

@@ -20,6 +20,7 @@ type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
 	Groups   groupsCommand   `cmd:"" help:"See and steer groups, over the admin API of a running kcoord."`
 	Offsets  offsetsCommand  `cmd:"" help:"See and change groups' offsets, over the same."`
+	Txns     txnsCommand     `cmd:"" help:"See transactions, and abort those that nobody else will, over the same."`
 	Check    checkCommand    `cmd:"" help:"Say beforehand what would not work in front of a broker."`
 	Config   configCommand   `cmd:"" help:"Look at settings."`
 	Record   recordCommand   `cmd:"" help:"Look at Kafka's coordinator records."`
