@@ -22,6 +22,7 @@ var reloaded = []string{
 	"socket.request.max.bytes", "connections.max.idle.ms", "max.connections", "max.connections.per.ip",
 	"group.min.session.timeout.ms", "group.max.session.timeout.ms", "group.initial.rebalance.delay.ms", "group.max.size",
 	"offset.metadata.max.bytes", "offsets.retention.minutes", "offsets.retention.check.interval.ms",
+	"transaction.offset.commit.legacy", "transaction.offset.commit.legacy.groups",
 }
 
 // byName finds a key.
