@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.ends.Close)
-	w.server = New(Options{Coordinator: w.node, Broker: w.ends, Node: &adminpb.DescribeNodeResponse{Listen: "here:1"}})
+	w.server = New(Options{Coordinator: w.node, Versions: w.node, Broker: w.ends, Node: &adminpb.DescribeNodeResponse{Listen: "here:1"}})
 	w.stranger = newStranger(t, dial(t, w.server))
 	return w
 }

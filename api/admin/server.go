@@ -43,6 +43,7 @@ const MaxMessage = 128 << 20
 // Options are what a server tells of.
 type Options struct {
 	Coordinator Coordinator
+	Versions    Versions
 	Broker      *Broker
 	Node        *adminpb.DescribeNodeResponse
 }
@@ -61,6 +62,7 @@ func New(o Options) *Server {
 	adminpb.RegisterGroupsServer(s, &groups{ask: o.Coordinator, broker: o.Broker, draining: s.draining, watching: make(chan struct{}, maxWatching)})
 	adminpb.RegisterOffsetsServer(s, &offsets{ask: o.Coordinator, broker: o.Broker})
 	adminpb.RegisterTransactionsServer(s, &transactions{ask: o.Coordinator, broker: o.Broker})
+	adminpb.RegisterVersionsServer(s, &versions{of: o.Versions, draining: s.draining})
 	adminpb.RegisterNodeServer(s, &node{told: o.Node})
 	grpc_health_v1.RegisterHealthServer(s, s.health)
 	reflection.Register(s)

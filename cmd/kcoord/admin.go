@@ -49,6 +49,7 @@ type api struct {
 	adminpb.OffsetsClient
 	adminpb.NodeClient
 	adminpb.TransactionsClient
+	adminpb.VersionsClient
 }
 
 // ask calls the admin API.
@@ -68,6 +69,7 @@ func (a *adminFlags) stay(ctx context.Context, call func(context.Context, api) e
 	defer conn.Close()
 	return a.explained(call(ctx, api{
 		adminpb.NewGroupsClient(conn), adminpb.NewOffsetsClient(conn), adminpb.NewNodeClient(conn), adminpb.NewTransactionsClient(conn),
+		adminpb.NewVersionsClient(conn),
 	}))
 }
 

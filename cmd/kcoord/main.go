@@ -15,17 +15,19 @@ import (
 
 // commands is the command line.
 type commands struct {
-	Serve    serveCommand    `cmd:"" help:"Coordinate groups in front of a broker."`
-	Dev      devCommand      `cmd:"" help:"The same with a data plane in process, for a laptop."`
-	Demo     demoCommand     `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
-	Groups   groupsCommand   `cmd:"" help:"See and steer groups, over the admin API of a running kcoord."`
-	Offsets  offsetsCommand  `cmd:"" help:"See and change groups' offsets, over the same."`
-	Txns     txnsCommand     `cmd:"" help:"See transactions, and abort those that nobody else will, over the same."`
-	Check    checkCommand    `cmd:"" help:"Say beforehand what would not work in front of a broker."`
-	Config   configCommand   `cmd:"" help:"Look at settings."`
-	Record   recordCommand   `cmd:"" help:"Look at Kafka's coordinator records."`
-	Versions versionsCommand `cmd:"" help:"Print Kafka's metadata versions and what each changes."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Serve     serveCommand     `cmd:"" help:"Coordinate groups in front of a broker."`
+	Dev       devCommand       `cmd:"" help:"The same with a data plane in process, for a laptop."`
+	Demo      demoCommand      `cmd:"" help:"Show how a group's offsets survive a kill, in a few seconds."`
+	Groups    groupsCommand    `cmd:"" help:"See and steer groups, over the admin API of a running kcoord."`
+	Offsets   offsetsCommand   `cmd:"" help:"See and change groups' offsets, over the same."`
+	Txns      txnsCommand      `cmd:"" help:"See transactions, and abort those that nobody else will, over the same."`
+	Downgrade downgradeCommand `cmd:"" help:"Go back to an older metadata.version: a plan first."`
+	Upgrade   upgradeCommand   `cmd:"" help:"Raise the finalized metadata.version."`
+	Check     checkCommand     `cmd:"" help:"Say beforehand what would not work in front of a broker."`
+	Config    configCommand    `cmd:"" help:"Look at settings."`
+	Record    recordCommand    `cmd:"" help:"Look at Kafka's coordinator records."`
+	Versions  versionsCommand  `cmd:"" help:"Print Kafka's metadata versions and what each changes."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 
 // Exit codes.

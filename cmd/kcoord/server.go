@@ -261,7 +261,7 @@ func (s *server) serveAdmin(p ports, node *coordinator.Node, advertised string) 
 		return err
 	}
 	s.later(func(context.Context) error { broker.Close(); return nil })
-	a := admin.New(admin.Options{Coordinator: node, Broker: broker, Node: &adminpb.DescribeNodeResponse{
+	a := admin.New(admin.Options{Coordinator: node, Versions: node, Broker: broker, Node: &adminpb.DescribeNodeResponse{
 		Version: version, Listen: p.kafka.Addr().String(), Advertised: advertised, Upstream: s.config.Upstream,
 	}})
 	s.later(func(ctx context.Context) error { a.Drain(ctx); return nil })
