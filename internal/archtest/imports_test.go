@@ -53,6 +53,7 @@ var rules = []rule{
 	{of: []string{"storage/recordlog"}, only: []string{"storage"}, why: "record batches are bytes in, bytes out"},
 	{of: []string{"groupmeta", "txnlog"}, only: []string{"internal/recordbin"}, std: true, why: "codecs are leaves"},
 	{of: []string{"api/..."}, never: []string{"cmd/...", "storage/...", "coordinator/shard", "coordinator/group/state"}, why: "the edge asks the node, not what is below it"},
+	{of: []string{"client"}, only: []string{"api/admin/adminpb"}, why: "other programs import it: nothing of the server comes along"},
 	{of: []string{"config"}, never: []string{"api/...", "cmd/...", "coordinator/shard", "storage/..."}, why: "settings are data"},
 }
 
