@@ -15,4 +15,7 @@ KAFKA_SH=$(cd "$shared" && pwd)/kafka/kafka.sh
 export KAFKA_SH
 export KAFKA_HOME=${KAFKA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/kcoord-kafka}
 "$KAFKA_SH" fetch >/dev/null || skip "Kafka could not be fetched"
+for clients in 3.9.1 2.8.2; do # of those that transactions are tried with, too
+  KAFKA_VERSION=$clients "$KAFKA_SH" fetch >/dev/null || echo "kafka: kafka-clients $clients could not be fetched"
+done
 exec go test -tags kafka -count=1 "$@" ./internal/kafkatest/
