@@ -38,7 +38,8 @@ func (s *Shard[Req, Rec, Resp, Eff]) ready(now time.Time) ([]letter[Resp, Eff], 
 	if err != nil {
 		return nil, s.unreadable(fmt.Errorf("listing what is stored: %w", err))
 	}
-	s.m, s.log, s.durable = m, log, log.End()
+	s.m, s.log, s.end = m, log, log.End()
+	s.durable = s.end
 	var out []letter[Resp, Eff]
 	for _, entity := range load {
 		if s.m == nil {
