@@ -7,6 +7,7 @@ import (
 	"github.com/kcoord/kcoord/coordinator/machine"
 	"github.com/kcoord/kcoord/coordinator/shard"
 	"github.com/kcoord/kcoord/coordinator/txn"
+	"github.com/kcoord/kcoord/coordinator/txn/marker"
 	txnstate "github.com/kcoord/kcoord/coordinator/txn/state"
 	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
@@ -159,6 +160,8 @@ func sumTxns(a, b txn.Counters) txn.Counters {
 // TxnStats are what the metrics of transactions are made of.
 type TxnStats struct {
 	txn.Counters
+	Census        txn.Census // transactional ids, of shards that are open
+	Markers       marker.Counters
 	Open          int       // shards that are open
 	Waiting       int       // decided transactions that wait for their markers
 	WaitingSince  time.Time // the oldest of them; zero: none
@@ -168,7 +171,7 @@ type TxnStats struct {
 
 // TxnStats looks at one shard after the other; none is opened for it.
 func (n *Node) TxnStats() TxnStats {
-	var s TxnStats
+	s := TxnStats{Census: txn.Census{}}
 	for i, sh := range n.txns {
 		t := &n.txnTallies[i]
 		sh.Look(func(m txnMachine) {
@@ -178,9 +181,11 @@ func (n *Node) TxnStats() TxnStats {
 			}
 			if m != nil {
 				s.Open++
+				t.now.Census(s.Census)
 			}
 		})
 	}
+	s.Markers = n.markers.Counters()
 	s.Waiting, s.WaitingSince = n.markers.Waiting()
 	s.FreshIDs, s.FreshIDsAsked = n.ids.count()
 	return s

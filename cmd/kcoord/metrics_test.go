@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kcoord/kcoord/api/kafka"
 	"github.com/kcoord/kcoord/coordinator"
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/coordinator/txn"
+	"github.com/kcoord/kcoord/coordinator/txn/marker"
 	"github.com/kcoord/kcoord/storage/pebblelog"
 )
 
@@ -28,7 +31,7 @@ func served(t *testing.T) []string {
 	t.Cleanup(func() { _ = k.Shutdown(t.Context()) })
 	all.MustRegister(&coordinatorMetrics{
 		func() coordinator.Stats { return coordinator.Stats{} }, func() pebblelog.Stats { return pebblelog.Stats{} }, func() int { return 0 },
-	})
+	}, &txnMetrics{})
 	var lines []string
 	for _, c := range all.collectors {
 		ch := make(chan *prometheus.Desc, 100)
@@ -127,6 +130,42 @@ func TestMetricsAreCollected(t *testing.T) {
 	for _, want := range []string{"sample_count:6", "cumulative_count:1", "cumulative_count:3"} {
 		if !strings.Contains(flush, want) {
 			t.Errorf("%s is not in %s", want, flush)
+		}
+	}
+}
+
+// TestTxnMetricsAreCollected: of aborts, each is counted under its own reason alone.
+func TestTxnMetricsAreCollected(t *testing.T) {
+	r := prometheus.NewPedanticRegistry()
+	now := time.Unix(1000, 0)
+	r.MustRegister(&txnMetrics{func() coordinator.TxnStats {
+		return coordinator.TxnStats{
+			Counters: txn.Counters{Committed: 5, Aborted: 10, TimedOut: 1, Fenced: 2, Killed: 3}, Census: txn.Census{"Ongoing": 4},
+			Markers: marker.Counters{Written: 7, Retried: 8}, Waiting: 1, WaitingSince: now.Add(-2 * time.Second),
+		}
+	}, func() time.Time { return now }})
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	for name, want := range map[string]float64{
+		"kcoord_transactions_ended_total committed": 5, "kcoord_transactions_ended_total aborted": 4, "kcoord_transactions_ended_total timeout": 1,
+		"kcoord_transactions_ended_total fenced": 2, "kcoord_transactions_ended_total admin": 3, "kcoord_transactions_ids Ongoing": 4,
+		"kcoord_transactions_markers_total written": 7, "kcoord_transactions_markers_total retried": 8,
+		"kcoord_transactions_marker_wait_seconds": 2, "kcoord_transactions_markers_waiting": 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, not %v", name, got[name], want)
 		}
 	}
 }

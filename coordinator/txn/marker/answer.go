@@ -68,12 +68,15 @@ func (s *Sender) settle(node int32, j *job, p *part, what outcome, code int16, e
 	switch what {
 	case accepted:
 		j.written(p)
+		s.counts.Written++
 		return
 	case refused:
 		p.later(now)
 		p.due = now.Add(rarely)
+		s.counts.Retried++
 	case again:
 		p.later(now)
+		s.counts.Retried++
 	}
 	if p.said || what == again && now.Sub(j.began) < slow {
 		return

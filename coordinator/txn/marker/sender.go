@@ -59,6 +59,7 @@ type Sender struct {
 	done   sync.WaitGroup // of run and of what it started
 
 	mu     sync.Mutex
+	counts Counters
 	closed bool
 	jobs   map[string]*job
 	nodes  map[int32]*node
@@ -173,11 +174,13 @@ func (s *Sender) toGroups(j *job, ours []int) {
 			s.mu.Lock()
 			if err != nil {
 				j.parts[i].later(time.Now())
+				s.counts.Retried++
 				s.mu.Unlock()
 				s.nudge()
 				return
 			}
 			j.written(&j.parts[i])
+			s.counts.Written++
 			reports := s.due(j, time.Now())
 			s.mu.Unlock()
 			s.report(j, reports)
@@ -216,6 +219,19 @@ const (
 	// writeTimeout bounds a request to a broker.
 	writeTimeout = 30 * time.Second
 )
+
+// Counters counts since the Sender was made.
+type Counters struct {
+	Written int64 // markers that are in their partitions
+	Retried int64 // those that were not taken, and are sent again
+}
+
+// Counters returns the counters as they are now.
+func (s *Sender) Counters() Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts
+}
 
 // Waiting is how many transactions wait for markers, and since when the oldest does.
 func (s *Sender) Waiting() (n int, since time.Time) {
