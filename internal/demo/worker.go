@@ -72,6 +72,7 @@ func (w *worker) run(ctx context.Context) error {
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxPartitionBytes(batchBytes),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 			kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+			kgo.MetadataMinAge(50*time.Millisecond), kgo.FetchMaxWait(500*time.Millisecond), // not seconds, when kcoord is back
 		)
 		if err != nil {
 			return err
