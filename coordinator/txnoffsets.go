@@ -3,6 +3,7 @@ package coordinator
 import (
 	"sync"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/group"
@@ -27,8 +28,8 @@ type TxnCommit struct {
 // Between the two the transaction may be decided. A marker that reached the group's shard
 // first would leave the offsets pending for ever: so it waits (see mark).
 func (n *Node) CommitInTxn(r TxnCommit, reply func(group.TxnCommitted, error)) {
-	if r.Group == "" { // the group says what that is before the transaction is looked at
-		n.commitPending(r, reply)
+	if r.Group == "" { // before the transaction is looked at, as in Kafka
+		reply(group.TxnCommitted{TxnOffsetCommitResponse: TxnCommitOf(r.TxnOffsetCommitRequest, kerr.InvalidGroupID.Code)}, nil)
 		return
 	}
 	n.commits.enter(r.ProducerID)

@@ -293,7 +293,7 @@ func TestMorePartitionsThanHere(t *testing.T) {
 
 // What a broker refuses is tried again rarely, and never given up: an operator can help.
 func TestRefusedMarkers(t *testing.T) {
-	for _, code := range []int16{47, 74, 31, 41} {
+	for _, code := range []int16{47, 52, 31, 41} {
 		inWorld(t, func(w *world) {
 			tries := 0
 			w.routes["t"] = Route{Leaders: map[int32]int32{0: 1}}
