@@ -69,6 +69,7 @@ type Node struct {
 	markers    *marker.Sender
 	commits    commitGate
 	lanes      lanes
+	waiting    waitingRoom
 
 	versions versions
 
@@ -268,6 +269,7 @@ func (n *Node) Close() {
 	close(n.stop)
 	n.markers.Close()
 	n.ids.close()
+	n.waiting.close()
 	for _, s := range n.txns {
 		s.Close()
 	}

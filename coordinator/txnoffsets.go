@@ -155,7 +155,9 @@ func (n *Node) mark(partition int32, m marker.Marker, reply func(error)) {
 	}, func(_ group.Response, err error) { reply(err) })
 }
 
-// reportMarkers is marker.Options.Report.
+// reportMarkers is marker.Options.Report. When Txn returns, what is reported has been decided on.
 func (n *Node) reportMarkers(req txn.Request, reply func(error)) {
 	n.Txn(req, func(_ txn.Response, err error) { reply(err) })
+	id, _ := req.Entity()
+	n.waiting.call(id)
 }

@@ -65,7 +65,11 @@ func (n *Node) Txn(req txn.Request, reply func(txn.Response, error)) {
 	switch r := req.(type) {
 	case txn.AddOffsets:
 		r.Partition = int32(ShardOf(r.Group, len(n.shards)))
-		req = r
+		n.txnPatiently(r, time.Now().Add(patience), reply)
+		return
+	case txn.AddPartitions, txn.AddImplicit:
+		n.txnPatiently(req, time.Now().Add(patience), reply)
+		return
 	case txn.Init, txn.End, txn.Abort:
 		n.txnWithID(req, reply)
 		return

@@ -397,3 +397,47 @@ func TestCloseWhileTransactionsAreUnderWay(t *testing.T) {
 		b.Close()
 	})
 }
+
+// The next transaction begins as soon as the one before is complete, and not when its client
+// would have asked again; and a client is not kept when that takes long.
+func TestTheNextTransactionWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		b := memlog.New(Index)
+		n := openTxns(t, b, c)
+		defer func() { n.Close(); b.Close() }()
+		p, _ := initialise(n, "x")
+		add := func(epoch int16) (int16, time.Duration) {
+			began := time.Now()
+			r, _ := txnAsk[txn.Result](n, txn.AddImplicit{
+				TransactionalID: "x", Producer: txn.Producer{ID: txn.ProducerID(p.ProducerID), Epoch: txn.Epoch(epoch)},
+				Topics: []txn.Topic{{Name: "t", Partitions: []int32{0}}},
+			})
+			return r.Code, time.Since(began)
+		}
+		if code, _ := add(0); code != 0 {
+			t.Fatal(code)
+		}
+		c.mu.Lock()
+		c.away = true
+		c.mu.Unlock()
+		if r, _ := endOf(n, "x", p, true); r.ErrorCode != 0 {
+			t.Fatal(r.ErrorCode)
+		}
+		if code, took := add(1); code != 51 || took != patience {
+			t.Errorf("while the broker is away: %d after %s", code, took)
+		}
+		c.mu.Lock()
+		c.away = false
+		c.mu.Unlock()
+		time.Sleep(2 * time.Second) // until the sender has tried again
+		if code, took := add(1); code != 0 || took > time.Millisecond {
+			t.Errorf("when it is back: %d after %s", code, took)
+		}
+		n.waiting.mu.Lock()
+		defer n.waiting.mu.Unlock()
+		if len(n.waiting.of) != 0 {
+			t.Error("somebody is still waiting")
+		}
+	})
+}
