@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/kcoord/kcoord/internal/recordbin"
+
 	"github.com/kcoord/kcoord/coordinator/group"
 )
 
@@ -90,6 +92,7 @@ func FuzzDecodeCommit(f *testing.F) {
 		if err := want.ReadFrom(body); err != nil {
 			t.Fatalf("kmsg does not read it: %v", err)
 		}
+		want.Group, want.MemberID, want.InstanceID = java(want.Group), java(want.MemberID), javaPtr(want.InstanceID)
 		got := k.commit.req
 		if len(got.Topics) == 0 {
 			got.Topics = nil
@@ -97,6 +100,7 @@ func FuzzDecodeCommit(f *testing.F) {
 		for i := range want.Topics { // tags are nobody's here
 			w, g := &want.Topics[i], &got.Topics[i]
 			w.UnknownTags = kmsg.Tags{}
+			w.Topic = java(w.Topic)
 			if len(g.Partitions) == 0 {
 				g.Partitions = nil
 			}
@@ -105,6 +109,7 @@ func FuzzDecodeCommit(f *testing.F) {
 			}
 			for j := range w.Partitions {
 				w.Partitions[j].UnknownTags = kmsg.Tags{}
+				w.Partitions[j].Metadata = javaPtr(w.Partitions[j].Metadata)
 			}
 		}
 		if len(want.Topics) == 0 {
@@ -115,6 +120,17 @@ func FuzzDecodeCommit(f *testing.F) {
 			t.Fatalf("got  %+v\nwant %+v", &got, want)
 		}
 	})
+}
+
+// java is a string as Kafka reads it: what is no UTF-8 is replaced.
+func java(s string) string { return recordbin.JavaString([]byte(s)) }
+
+func javaPtr(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	j := java(*s)
+	return &j
 }
 
 // Memory that was used for one commit does not show in the next.

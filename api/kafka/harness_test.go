@@ -202,7 +202,7 @@ func newStage(t testing.TB, on func(group.Request) (group.Response, error, bool)
 		return s.broker.Dial(ctx)
 	}})
 	<-s.up.Ready()
-	o := Options{Coordinator: s.coord, Upstream: s.up, Log: log}
+	o := Options{Coordinator: s.coord, Transactions: noTransactions{}, OffsetsPartitions: 50, Upstream: s.up, Log: log}
 	for _, c := range change {
 		c(&o)
 	}
