@@ -31,7 +31,7 @@ func (m *Machine) end(e *entry, out *output) {
 		out.Record(state.Record{Kind: state.KindGroup, Group: e.id, Tombstone: true})
 	}
 	m.bury(e)
-	m.sweep.remove(e)
+	m.sweep.Remove(e)
 }
 
 func deleteReply(id string, code int16) *kmsg.DeleteGroupsResponseGroup {

@@ -211,7 +211,7 @@ func (m *Machine) forget(e *entry) {
 	m.resident -= e.weight
 	e.weight = 0
 	if !e.stored {
-		m.sweep.remove(e)
+		m.sweep.Remove(e)
 		delete(m.dir, e.id)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/kcoord/kcoord/coordinator/group/state"
+	"github.com/kcoord/kcoord/internal/timerheap"
 )
 
 // expire looks at one group: offsets that are past their time go, and the group
 // with the last of them (KIP-211). It notes when to look again.
 func (m *Machine) expire(now time.Time, e *entry, out *output) {
-	m.sweep.remove(e)
+	m.sweep.Remove(e)
 	if m.revive(now, e, out); e.live == nil {
 		return // none, not ours to expire, or in quarantine
 	}
@@ -66,12 +67,14 @@ func (m *Machine) expireGroup(e *entry, out *output) {
 type sweep struct {
 	interval time.Duration
 	start    time.Time // of the intervals: the first step
-	queue[*entry]
+	timerheap.Queue[*entry]
 }
 
-func (e *entry) at() *int { return &e.place }
+// Place is part of timerheap.Queued.
+func (e *entry) Place() *int { return &e.place }
 
-func (e *entry) before(o *entry) bool {
+// Before is part of timerheap.Queued.
+func (e *entry) Before(o *entry) bool {
 	if c := e.checkAt.Compare(o.checkAt); c != 0 {
 		return c < 0
 	}
@@ -80,14 +83,14 @@ func (e *entry) before(o *entry) bool {
 
 // next is when to look at the first group.
 func (s *sweep) next() (time.Time, bool) {
-	if len(s.items) == 0 || s.interval <= 0 {
+	if len(s.Items) == 0 || s.interval <= 0 {
 		return time.Time{}, false
 	}
 	if s.start.IsZero() {
 		return time.Unix(0, 0), true // now, to learn when now is
 	}
 	const far = 100 * 365 * 24 * time.Hour // more overflows
-	at := min(s.items[0].checkAt.Sub(s.start), far)
+	at := min(s.Items[0].checkAt.Sub(s.start), far)
 	n := max((at+s.interval-1)/s.interval, 1)
 	return s.start.Add(n * s.interval), true
 }
@@ -98,7 +101,7 @@ func (m *Machine) checkBy(e *entry, at time.Time) {
 		return
 	}
 	e.checkAt = at
-	m.sweep.put(e)
+	m.sweep.Put(e)
 }
 
 // checkSoon has a group looked at at the next sweep.

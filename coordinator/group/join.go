@@ -163,7 +163,7 @@ func (m *Machine) replace(now time.Time, tok machine.Token, e *entry, old *membe
 	m.answerJoin(g, old, joinError(fencedInstanceID, old.id), out)
 	m.answerSync(old, syncError(fencedInstanceID), out)
 	mb := g.rename(old, id)
-	m.timers.remove(&old.session)
+	m.timers.Remove(&old.session)
 	m.beat(now, e, mb) // by the timeout that it had: the new one counts from the next heartbeat on
 	g.update(tok, mb, ps, r)
 	switch {

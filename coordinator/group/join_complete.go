@@ -10,7 +10,7 @@ const leastWait = time.Second
 // and the others learn of the next generation.
 func (m *Machine) completeJoin(now time.Time, e *entry, out *output) {
 	g := e.live
-	m.timers.remove(&g.join)
+	m.timers.Remove(&g.join)
 	for i := len(g.order) - 1; i >= 0; i-- {
 		if mb := g.order[i]; len(mb.joins) == 0 && mb.instance == nil {
 			m.counts.Evicted++

@@ -164,7 +164,7 @@ func (m *Machine) Due() (string, bool) {
 	case t != nil && (!some || !at.Before(t.when)):
 		return t.entry.id, true
 	case some && !m.sweep.start.IsZero():
-		return m.sweep.items[0].id, true
+		return m.sweep.Items[0].id, true
 	}
 	return "", false
 }
@@ -180,7 +180,7 @@ func (m *Machine) Fire(now time.Time, out *output) {
 			m.fire(m.now, t, out)
 		}
 	case some && !at.After(m.now):
-		if e := m.sweep.items[0]; e.inMemory {
+		if e := m.sweep.Items[0]; e.inMemory {
 			m.expire(m.now, e, out)
 			m.settle(e)
 		}

@@ -32,8 +32,8 @@ func TestScriptsAtRandom(t *testing.T) {
 			w.step()
 			h.said()
 			w.replayed()
-			if at, armed := h.m.NextTimer(); armed && len(h.m.timers.items) > 60 {
-				t.Fatalf("%d timers, the next at %v", len(h.m.timers.items), at)
+			if at, armed := h.m.NextTimer(); armed && len(h.m.timers.Items) > 60 {
+				t.Fatalf("%d timers, the next at %v", len(h.m.timers.Items), at)
 			}
 		}
 		h.advance(time.Hour)
@@ -41,7 +41,7 @@ func TestScriptsAtRandom(t *testing.T) {
 			t.Fatalf("never answered: %v\n%s", h.waiting, h.said())
 		}
 		w.replayed()
-		if n := len(h.m.timers.items); n > 0 {
+		if n := len(h.m.timers.Items); n > 0 {
 			t.Fatalf("%d timers of nobody", n)
 		}
 	})

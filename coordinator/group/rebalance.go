@@ -91,7 +91,7 @@ func (m *Machine) sessionOver(now time.Time, e *entry, mb *member, out *output) 
 
 // drop takes a member out and stops its session.
 func (m *Machine) drop(g *liveGroup, mb *member) {
-	m.timers.remove(&mb.session)
+	m.timers.Remove(&mb.session)
 	g.remove(mb)
 }
 
@@ -107,7 +107,7 @@ func (m *Machine) pend(now time.Time, e *entry, mb *member, session time.Duratio
 // unpend forgets a pending member.
 func (m *Machine) unpend(g *liveGroup, id string) {
 	if mb := g.pending[id]; mb != nil {
-		m.timers.remove(&mb.session)
+		m.timers.Remove(&mb.session)
 		delete(g.pending, id)
 	}
 }
@@ -126,13 +126,13 @@ func (m *Machine) armSession(e *entry, mb *member, at time.Time) {
 func (m *Machine) bury(e *entry) {
 	g := e.live
 	for _, mb := range g.order {
-		m.timers.remove(&mb.session)
+		m.timers.Remove(&mb.session)
 	}
 	for _, mb := range g.pending {
-		m.timers.remove(&mb.session)
+		m.timers.Remove(&mb.session)
 	}
-	m.timers.remove(&g.join)
-	m.timers.remove(&g.sync)
+	m.timers.Remove(&g.join)
+	m.timers.Remove(&g.sync)
 	g.to(stateDead, m.now)
 	e.live = nil
 }

@@ -394,7 +394,7 @@ func (s *script) timers() {
 		id, _ := s.h.m.Due()
 		s.h.printf(", next %v of %s", at.Sub(epoch), id)
 	}
-	s.h.printf("; %d timers, %d groups to look at\n", len(s.h.m.timers.items), len(s.h.m.sweep.items))
+	s.h.printf("; %d timers, %d groups to look at\n", len(s.h.m.timers.Items), len(s.h.m.sweep.Items))
 }
 
 // memory tells what is in memory.

@@ -99,7 +99,7 @@ func (m *Machine) synced(g *liveGroup, mb *member) {
 		g.unsynced--
 	}
 	if g.unsynced == 0 {
-		m.timers.remove(&g.sync)
+		m.timers.Remove(&g.sync)
 	}
 }
 
@@ -109,7 +109,7 @@ func (m *Machine) forgetSyncs(g *liveGroup) {
 		mb.unsynced = false
 	}
 	g.unsynced = 0
-	m.timers.remove(&g.sync)
+	m.timers.Remove(&g.sync)
 }
 
 // assigned tells a member its assignment.

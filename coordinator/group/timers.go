@@ -1,6 +1,10 @@
 package group
 
-import "time"
+import (
+	"time"
+
+	"github.com/kcoord/kcoord/internal/timerheap"
+)
 
 // timerKind says what a timer is about.
 type timerKind uint8
@@ -26,9 +30,11 @@ type timer struct {
 	place    int    // 0: not armed
 }
 
-func (t *timer) at() *int { return &t.place }
+// Place is part of timerheap.Queued.
+func (t *timer) Place() *int { return &t.place }
 
-func (t *timer) before(o *timer) bool {
+// Before is part of timerheap.Queued.
+func (t *timer) Before(o *timer) bool {
 	if c := t.when.Compare(o.when); c != 0 {
 		return c < 0
 	}
@@ -37,7 +43,7 @@ func (t *timer) before(o *timer) bool {
 
 // timers are the timers of a shard, the earliest first.
 type timers struct {
-	queue[*timer]
+	timerheap.Queue[*timer]
 	seq uint64
 }
 
@@ -53,22 +59,22 @@ func (ts *timers) arm(t *timer, deadline time.Time) {
 func (ts *timers) move(t *timer) {
 	ts.seq++
 	t.when, t.seq = t.deadline, ts.seq
-	ts.put(t)
+	ts.Put(t)
 }
 
 // shift moves all timers. Their order stays.
 func (ts *timers) shift(by time.Duration) {
-	for _, t := range ts.items {
+	for _, t := range ts.Items {
 		t.deadline, t.when = t.deadline.Add(by), t.when.Add(by)
 	}
 }
 
 // first is the earliest timer, or nil.
 func (ts *timers) first() *timer {
-	if len(ts.items) == 0 {
+	if len(ts.Items) == 0 {
 		return nil
 	}
-	return ts.items[0]
+	return ts.Items[0]
 }
 
 // fire acts on a timer that is due.
@@ -77,7 +83,7 @@ func (m *Machine) fire(now time.Time, t *timer, out *output) {
 		m.timers.move(t)
 		return
 	}
-	m.timers.remove(t)
+	m.timers.Remove(t)
 	e := t.entry
 	if m.revive(now, e, out); e.live == nil {
 		return
