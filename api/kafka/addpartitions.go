@@ -67,7 +67,7 @@ func (k *call) addPartitions(all []kmsg.AddPartitionsToTxnRequestTransaction, th
 // notThere is the answer to a transaction with partitions that don't exist, nil if there are none.
 func notThere(t *kmsg.AddPartitionsToTxnRequestTransaction, there *lookup) *kmsg.AddPartitionsToTxnResponseTransaction {
 	missing := false
-	resp := addedTo(t, func(topic string, partition int32) int16 {
+	resp := txn.AnswerPartitions(t, func(topic string, partition int32) int16 {
 		if there.has(topic, partition) {
 			return kerr.OperationNotAttempted.Code
 		}
@@ -83,21 +83,6 @@ func notThere(t *kmsg.AddPartitionsToTxnRequestTransaction, there *lookup) *kmsg
 	return resp
 }
 
-// addedTo says something of each partition of a transaction.
-func addedTo(t *kmsg.AddPartitionsToTxnRequestTransaction, code func(topic string, partition int32) int16) *kmsg.AddPartitionsToTxnResponseTransaction {
-	resp := kmsg.NewAddPartitionsToTxnResponseTransaction()
-	resp.TransactionalID = t.TransactionalID
-	for _, at := range t.Topics {
-		topic := kmsg.NewAddPartitionsToTxnResponseTransactionTopic()
-		topic.Topic = at.Topic
-		for _, p := range at.Partitions {
-			topic.Partitions = append(topic.Partitions, kmsg.AddPartitionsToTxnResponseTransactionTopicPartition{Partition: p, ErrorCode: code(at.Topic, p)})
-		}
-		resp.Topics = append(resp.Topics, topic)
-	}
-	return &resp
-}
-
 func (k *call) addedPartitions(all []kmsg.AddPartitionsToTxnRequestTransaction, err error) kmsg.Response {
 	out := kmsg.NewPtrAddPartitionsToTxnResponse()
 	for i := range all {
@@ -105,7 +90,7 @@ func (k *call) addedPartitions(all []kmsg.AddPartitionsToTxnRequestTransaction, 
 		t, ok := p.resp.(*kmsg.AddPartitionsToTxnResponseTransaction)
 		if p.err != nil || !ok {
 			failed := code(p.err)
-			t = addedTo(&all[i], func(string, int32) int16 { return failed })
+			t = txn.AnswerPartitions(&all[i], func(string, int32) int16 { return failed })
 		}
 		for j := range t.Topics {
 			for l := range t.Topics[j].Partitions {

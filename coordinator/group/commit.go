@@ -30,11 +30,8 @@ func (m *Machine) commit(now time.Time, e *entry, r Commit, out *output) *kmsg.O
 		t := &r.Topics[i]
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
-			var metadata string
-			if p.Metadata != nil {
-				metadata = *p.Metadata
-			}
-			if m.metadataTooLarge(metadata) || tooLong(metadata) || tooLong(t.Topic) {
+			metadata, ok := m.metadataOf(t.Topic, p.Metadata)
+			if !ok {
 				resp.Topics[i].Partitions[j].ErrorCode = offsetMetadataTooLarge
 				continue
 			}
@@ -109,6 +106,15 @@ func commitReply(r Commit, code int16) *kmsg.OffsetCommitResponse {
 		resp.Topics[i] = kmsg.OffsetCommitResponseTopic{Topic: t.Topic, TopicID: t.TopicID, Partitions: all[from:len(all):len(all)]}
 	}
 	return resp
+}
+
+// metadataOf is the metadata that is written for a partition of a topic; not ok: it is
+// more than is allowed, or no record can hold it.
+func (m *Machine) metadataOf(topic string, metadata *string) (s string, ok bool) {
+	if metadata != nil {
+		s = *metadata
+	}
+	return s, !m.metadataTooLarge(s) && !tooLong(s) && !tooLong(topic)
 }
 
 // metadataTooLarge counts as Java does, in UTF-16 units.

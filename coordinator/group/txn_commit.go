@@ -87,11 +87,8 @@ func (m *Machine) txnCommit(now time.Time, e *entry, r TxnCommit, out *output) T
 		t := &r.Topics[i]
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
-			var metadata string
-			if p.Metadata != nil {
-				metadata = *p.Metadata
-			}
-			if m.metadataTooLarge(metadata) || tooLong(metadata) || tooLong(t.Topic) {
+			metadata, ok := m.metadataOf(t.Topic, p.Metadata)
+			if !ok {
 				done.Topics[i].Partitions[j].ErrorCode = offsetMetadataTooLarge
 				continue
 			}

@@ -54,7 +54,7 @@ func (m *Machine) addPartitions(e *entry, r AddPartitions, out *output) Response
 	p := Producer{ID: ProducerID(r.ProducerID), Epoch: Epoch(r.ProducerEpoch)}
 	if r.VerifyOnly {
 		t, code := m.verify(e, "AddPartitionsToTxn", r.Client, p)
-		return partitionsReply(r, func(topic string, partition int32) int16 {
+		return AnswerPartitions(r.AddPartitionsToTxnRequestTransaction, func(topic string, partition int32) int16 {
 			if code != none {
 				return code
 			}
@@ -69,7 +69,7 @@ func (m *Machine) addPartitions(e *entry, r AddPartitions, out *output) Response
 		}
 	}
 	code := m.add(e, "AddPartitionsToTxn", r.Client, p, topicsOf(r.Topics), version, out)
-	return partitionsReply(r, func(string, int32) int16 { return code })
+	return AnswerPartitions(r.AddPartitionsToTxnRequestTransaction, func(string, int32) int16 { return code })
 }
 
 func (m *Machine) addOffsets(e *entry, r AddOffsets, out *output) Response {
@@ -108,8 +108,8 @@ func offsetsReply(code int16) Response {
 	return resp
 }
 
-// partitionsReply says something of each partition, in the order of the request.
-func partitionsReply(r AddPartitions, code func(topic string, partition int32) int16) Response {
+// AnswerPartitions says something of each partition, in the order of the request.
+func AnswerPartitions(r *kmsg.AddPartitionsToTxnRequestTransaction, code func(topic string, partition int32) int16) *kmsg.AddPartitionsToTxnResponseTransaction {
 	resp := kmsg.NewAddPartitionsToTxnResponseTransaction()
 	resp.TransactionalID = r.TransactionalID
 	for _, t := range r.Topics {

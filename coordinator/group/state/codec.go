@@ -75,8 +75,8 @@ func appendOffset(dst []byte, o *Offset, version int16) ([]byte, error) {
 		Offset:          o.Offset,
 		LeaderEpoch:     o.LeaderEpoch,
 		Metadata:        o.Metadata,
-		CommitTimestamp: millis(o.Committed),
-		ExpireTimestamp: millis(o.Expires),
+		CommitTimestamp: recordbin.Millis(o.Committed),
+		ExpireTimestamp: recordbin.Millis(o.Expires),
 		TopicID:         o.TopicID,
 	}
 	return v.AppendTo(dst, version)
@@ -88,7 +88,7 @@ func (c *Classic) value() *groupmeta.GroupMetadataValue {
 		Generation:            c.Generation,
 		Protocol:              recordbin.FromPtr(c.Protocol),
 		Leader:                recordbin.FromPtr(c.Leader),
-		CurrentStateTimestamp: millis(c.Since),
+		CurrentStateTimestamp: recordbin.Millis(c.Since),
 		Members:               make([]groupmeta.MemberMetadata, len(c.Members)),
 	}
 	for i, m := range c.Members {
@@ -179,7 +179,7 @@ func (r *Record) decodeOffset(key, value []byte) error {
 		if _, err := v.Decode(value); err != nil {
 			return err
 		}
-		r.Offset = Offset{Offset: v.Offset, LeaderEpoch: -1, Metadata: v.Metadata, Committed: instant(v.CommitTimestamp)}
+		r.Offset = Offset{Offset: v.Offset, LeaderEpoch: -1, Metadata: v.Metadata, Committed: recordbin.Instant(v.CommitTimestamp)}
 		return nil
 	}
 	var k groupmeta.OffsetCommitKey
@@ -198,8 +198,8 @@ func (r *Record) decodeOffset(key, value []byte) error {
 		Offset:      v.Offset,
 		LeaderEpoch: v.LeaderEpoch,
 		Metadata:    v.Metadata,
-		Committed:   instant(v.CommitTimestamp),
-		Expires:     instant(v.ExpireTimestamp),
+		Committed:   recordbin.Instant(v.CommitTimestamp),
+		Expires:     recordbin.Instant(v.ExpireTimestamp),
 		TopicID:     v.TopicID,
 	}
 	return nil
@@ -215,7 +215,7 @@ func decodeClassic(value []byte) (*Classic, error) {
 		Generation:   v.Generation,
 		Protocol:     pointer(v.Protocol),
 		Leader:       pointer(v.Leader),
-		Since:        instant(v.CurrentStateTimestamp),
+		Since:        recordbin.Instant(v.CurrentStateTimestamp),
 		Members:      make([]Member, len(v.Members)),
 	}
 	for i, m := range v.Members {

@@ -3,8 +3,8 @@ package state
 import (
 	"cmp"
 	"slices"
-	"time"
 
+	"github.com/kcoord/kcoord/internal/recordbin"
 	"github.com/kcoord/kcoord/storage"
 )
 
@@ -30,7 +30,7 @@ type kept struct {
 
 func keep(partition int32, o *Offset) kept {
 	return kept{
-		offset: o.Offset, committed: millis(o.Committed), expires: millis(o.Expires), at: o.At,
+		offset: o.Offset, committed: recordbin.Millis(o.Committed), expires: recordbin.Millis(o.Expires), at: o.At,
 		partition: partition, leaderEpoch: o.LeaderEpoch, metadata: o.Metadata, topicID: o.TopicID,
 	}
 }
@@ -38,7 +38,7 @@ func keep(partition int32, o *Offset) kept {
 func (k *kept) open() Offset {
 	return Offset{
 		Offset: k.offset, LeaderEpoch: k.leaderEpoch, Metadata: k.metadata,
-		Committed: instant(k.committed), Expires: instant(k.expires), TopicID: k.topicID, At: k.at,
+		Committed: recordbin.Instant(k.committed), Expires: recordbin.Instant(k.expires), TopicID: k.topicID, At: k.at,
 	}
 }
 
@@ -138,9 +138,9 @@ func (g *Group) EachOffset(visit func(topic string, partition int32, o Offset)) 
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		for i := range g.offsets[name].parts {
-			k := &g.offsets[name].parts[i]
-			visit(name, k.partition, k.open())
+		parts := g.offsets[name].parts
+		for i := range parts {
+			visit(name, parts[i].partition, parts[i].open())
 		}
 	}
 }
@@ -149,8 +149,9 @@ func (g *Group) EachOffset(visit func(topic string, partition int32, o Offset)) 
 func (g *Group) eachOfBothKeys(names []string, visit func(topic string, partition int32, o Offset)) {
 	tps := make([]TopicPartition, 0, g.Offsets())
 	for _, name := range names {
-		for i := range g.offsets[name].parts {
-			tps = append(tps, TopicPartition{name, g.offsets[name].parts[i].partition})
+		parts := g.offsets[name].parts
+		for i := range parts {
+			tps = append(tps, TopicPartition{name, parts[i].partition})
 		}
 	}
 	for tp := range g.legacy {
@@ -163,19 +164,4 @@ func (g *Group) eachOfBothKeys(names []string, visit func(topic string, partitio
 		o, _ := g.Offset(tp.Topic, tp.Partition)
 		visit(tp.Topic, tp.Partition, o)
 	}
-}
-
-// millis and instant turn times into Kafka's and back: -1 is none.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return -1
-	}
-	return t.UnixMilli()
-}
-
-func instant(ms int64) time.Time {
-	if ms < 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kcoord/kcoord/internal/recordbin"
 	"github.com/kcoord/kcoord/metadataversion"
 	"github.com/kcoord/kcoord/storage"
 	"github.com/kcoord/kcoord/txnlog"
@@ -69,8 +70,8 @@ func (t *Txn) value() *txnlog.TransactionLogValue {
 		TransactionTimeoutMs:             int32(t.Timeout.Milliseconds()),
 		TransactionStatus:                int8(t.Status),
 		TransactionPartitionsNull:        t.Status == Empty, // as Kafka has it
-		TransactionLastUpdateTimestampMs: millis(t.Updated),
-		TransactionStartTimestampMs:      millis(t.Started),
+		TransactionLastUpdateTimestampMs: recordbin.Millis(t.Updated),
+		TransactionStartTimestampMs:      recordbin.Millis(t.Started),
 		ClientTransactionVersion:         t.Version,
 		UnknownTags:                      t.Tags,
 	}
@@ -135,8 +136,8 @@ func decode(value []byte) (*Txn, error) {
 		Next:      ProducerID(v.NextProducerID),
 		NextEpoch: Epoch(v.NextProducerEpoch),
 		Timeout:   time.Duration(v.TransactionTimeoutMs) * time.Millisecond,
-		Started:   instant(v.TransactionStartTimestampMs),
-		Updated:   instant(v.TransactionLastUpdateTimestampMs),
+		Started:   recordbin.Instant(v.TransactionStartTimestampMs),
+		Updated:   recordbin.Instant(v.TransactionLastUpdateTimestampMs),
 		Version:   v.ClientTransactionVersion,
 		Tags:      v.UnknownTags,
 	}
@@ -148,19 +149,4 @@ func decode(value []byte) (*Txn, error) {
 		t.Topics = TopicsOf(topics...)
 	}
 	return t, nil
-}
-
-// millis and instant turn times into Kafka's and back: -1 is none.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return -1
-	}
-	return t.UnixMilli()
-}
-
-func instant(ms int64) time.Time {
-	if ms < 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kcoord/kcoord/internal/recordbin"
 	"github.com/kcoord/kcoord/storage"
 	"github.com/kcoord/kcoord/txnlog"
 )
@@ -114,7 +115,7 @@ func TestIndex(t *testing.T) {
 func TestAnyRecordComesBack(t *testing.T) {
 	c := &Codec{}
 	rapid.Check(t, func(t *rapid.T) {
-		at := func(name string) time.Time { return instant(rapid.Int64Range(-1, 1<<45).Draw(t, name)) }
+		at := func(name string) time.Time { return recordbin.Instant(rapid.Int64Range(-1, 1<<45).Draw(t, name)) }
 		x := &Txn{
 			Status:    Status(rapid.IntRange(0, 5).Draw(t, "status")),
 			Producer:  Producer{ProducerID(rapid.Int64Min(0).Draw(t, "id")), Epoch(rapid.Int16Min(0).Draw(t, "epoch"))},

@@ -1,6 +1,10 @@
 package state
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kcoord/kcoord/internal/recordbin"
+)
 
 // TestTransitions holds the whole table: for each state, what may follow it.
 func TestTransitions(t *testing.T) {
@@ -76,7 +80,7 @@ func TestWhatMayNotFollowPanics(t *testing.T) {
 					t.Errorf("%s: no panic", name)
 				}
 			}()
-			x := New(1, 0, instant(1))
+			x := New(1, 0, recordbin.Instant(1))
 			f(&x)
 		}()
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kcoord/kcoord/internal/recordbin"
 	"github.com/kcoord/kcoord/storage"
 )
 
@@ -70,7 +71,7 @@ func (s *Txns) Dump(w io.Writer) {
 
 func (t *Txn) String() string {
 	s := fmt.Sprintf("%v %v previous=%d next=%d/%d version=%d timeout=%v started=%d updated=%d", t.Status, t.Producer, t.Previous, t.Next, t.NextEpoch,
-		t.Version, t.Timeout, millis(t.Started), millis(t.Updated))
+		t.Version, t.Timeout, recordbin.Millis(t.Started), recordbin.Millis(t.Updated))
 	for _, topic := range t.Topics {
 		s += fmt.Sprintf(" %s%v", topic.Name, topic.Partitions)
 	}
