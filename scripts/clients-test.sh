@@ -25,14 +25,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# A port that nobody has, below those of outgoing connections.
-free_port() {
-  local p
-  for p in $(shuf -i 20000-29999 -n 50); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null || { echo "$p"; return; }
-  done
-  return 1
-}
+. scripts/free-port.sh
 
 ln -s "$libs" "$tmp/$(basename "$libs")"
 export KAFKA_HOME=$tmp

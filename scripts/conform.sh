@@ -33,14 +33,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# A port that nobody has: the same one is needed after every restart.
-free_port() {
-  local p
-  for p in $(shuf -i 20000-29999 -n 50); do
-    (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null || { echo "$p"; return; }
-  done
-  return 1
-}
+. scripts/free-port.sh
 
 go build -o "$tmp/kcoord" ./cmd/kcoord
 cp -R "$shared/conform" "$tmp/conform" # ../shared may be read-only
