@@ -117,10 +117,12 @@ func (r *reader) createTopic() {
 
 func (r *reader) produce(n int) {
 	r.t.Helper()
-	c := r.client()
+	// To each partition in turn: a sticky producer could leave one without records, and the group without an offset in it.
+	c := r.client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	defer c.Close()
 	for range n {
-		if err := c.ProduceSync(r.t.Context(), &kgo.Record{Topic: "records", Value: fmt.Append(nil, r.next)}).FirstErr(); err != nil {
+		record := &kgo.Record{Topic: "records", Partition: int32(r.next % 3), Value: fmt.Append(nil, r.next)} //nolint:gosec // 0, 1 or 2
+		if err := c.ProduceSync(r.t.Context(), record).FirstErr(); err != nil {
 			r.t.Fatal(err)
 		}
 		r.next++
