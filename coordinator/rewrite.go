@@ -24,8 +24,12 @@ import (
 
 // Bounds of a batch.
 const (
-	batchRecords = 256
-	batchBytes   = 256 << 10
+	batchRecords = 128
+	batchBytes   = 128 << 10
+	// rest is how long a rewrite rests after a batch, in times that the batch took, so that
+	// groups are served about as fast as ever; longest at most.
+	rest    = 2
+	longest = 50 * time.Millisecond
 )
 
 // again is how long a shard that has something pending is left alone.
@@ -322,6 +326,7 @@ func (p *pass) flush() error {
 	if err := p.report.write(p.losses); err != nil {
 		return fmt.Errorf("the report of what is lost: %w", err)
 	}
+	began := time.Now()
 	var mu sync.Mutex
 	var sent sync.WaitGroup
 	var failed error
@@ -352,6 +357,9 @@ func (p *pass) flush() error {
 		return failed
 	}
 	p.count()
+	if !p.n.sleep(min(rest*time.Since(began), longest)) {
+		return errStopped
+	}
 	return nil
 }
 

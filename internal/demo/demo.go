@@ -37,7 +37,7 @@ func Run(ctx context.Context, kcoord string, out io.Writer) (err error) {
 	defer d.leave()
 
 	for _, step := range []func(context.Context) error{
-		d.start, d.fill, d.join, d.consume, d.crash, d.restart, d.compare, d.goOn, d.show, d.exactlyOnce,
+		d.start, d.fill, d.join, d.consume, d.crash, d.restart, d.compare, d.goOn, d.show, d.exactlyOnce, d.downgrade,
 	} {
 		if err := step(ctx); err != nil {
 			if ctx.Err() != nil {

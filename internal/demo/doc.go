@@ -10,6 +10,9 @@
 // A second part (exactly.go) does the same with transactions: two workers copy
 // exactly once, one dies in the middle of a transaction, and its ghost is refused.
 //
+// It ends with a downgrade (downgrade.go): refused with its reasons, forced, and taken
+// back.
+//
 // kcoord runs as a child process (kill -9 cannot be shown from inside), on a port
 // of the loopback interface and in a temporary folder. Both are gone when Run
 // returns, however it returns.

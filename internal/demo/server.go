@@ -18,6 +18,7 @@ type server struct {
 	executable string
 	folder     string
 	address    string // known from the first start on, and kept: clients know it
+	admin      string // of the latest start
 
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -31,7 +32,7 @@ func (s *server) start(ctx context.Context) (took time.Duration, err error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	args := []string{"dev", "--listen", listen, "--data", filepath.Join(s.folder, "data"), "--log-format", "json"}
+	args := []string{"dev", "--listen", listen, "--admin", "127.0.0.1:0", "--data", filepath.Join(s.folder, "data"), "--log-format", "json"}
 	for _, quicker := range []string{ // than for machines that are far apart
 		"group.initial.rebalance.delay.ms=500", "group.min.session.timeout.ms=1000",
 		"transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
@@ -47,7 +48,7 @@ func (s *server) start(ctx context.Context) (took time.Duration, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("demo: starting kcoord: %w", err)
 	}
-	ready, exited := make(chan string, 1), make(chan struct{})
+	ready, exited := make(chan [2]string, 1), make(chan struct{})
 	s.mu.Lock()
 	s.process, s.exited = cmd, exited
 	s.mu.Unlock()
@@ -57,7 +58,8 @@ func (s *server) start(ctx context.Context) (took time.Duration, err error) {
 		_ = cmd.Wait() // killed, as a rule
 	}()
 	select {
-	case s.address = <-ready:
+	case at := <-ready:
+		s.address, s.admin = at[0], at[1]
 		return time.Since(began).Round(time.Millisecond), nil
 	case <-exited:
 		return 0, errors.New("demo: kcoord ended instead of starting")
@@ -67,16 +69,16 @@ func (s *server) start(ctx context.Context) (took time.Duration, err error) {
 }
 
 // follow reads the log until the process has ended.
-func (s *server) follow(log io.Reader, ready chan<- string) {
+func (s *server) follow(log io.Reader, ready chan<- [2]string) {
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
-		var line struct{ Level, Message, Error, Kafka string }
+		var line struct{ Level, Message, Error, Kafka, Admin string }
 		if json.Unmarshal(lines.Bytes(), &line) != nil {
 			line.Level, line.Message = "error", lines.Text()
 		}
 		if line.Kafka != "" {
 			select {
-			case ready <- line.Kafka:
+			case ready <- [2]string{line.Kafka, line.Admin}:
 			default:
 			}
 		}
