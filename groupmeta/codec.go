@@ -1,7 +1,9 @@
 package groupmeta
 
 import (
+	"encoding/binary"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/kcoord/kcoord/internal/recordbin"
 )
@@ -99,6 +101,9 @@ func TypeOfKey(b []byte) (Type, error) {
 // memory. Nothing after the group is checked. The error wraps [ErrUnknownType], in which case t is still the type, or
 // is a [*DecodeError].
 func GroupOfKey(b []byte) (group []byte, t Type, err error) {
+	if group, t, ok := groupOfOffset(b); ok {
+		return group, t, nil
+	}
 	prefix, err := recordbin.Prefix("groupmeta", "key", b)
 	if err != nil {
 		return nil, 0, err
@@ -111,4 +116,17 @@ func GroupOfKey(b []byte) (group []byte, t Type, err error) {
 	r := recordbin.NewReader(b, false, false) // every key's first field is its group; a test holds that
 	group = r.Text("group")
 	return group, t, r.Err("groupmeta", name, prefix)
+}
+
+// groupOfOffset is the short way of GroupOfKey for what a log holds most of: sound keys of committed offsets.
+func groupOfOffset(b []byte) (group []byte, t Type, ok bool) {
+	const at = 4 // after the type and the group's length
+	if len(b) < at || Type(binary.BigEndian.Uint16(b)) != TypeOffsetCommit {
+		return nil, 0, false
+	}
+	n := int(int16(binary.BigEndian.Uint16(b[2:])))
+	if n < 0 || at+n > len(b) || !utf8.Valid(b[at:at+n]) {
+		return nil, 0, false
+	}
+	return b[at : at+n], TypeOffsetCommit, true
 }

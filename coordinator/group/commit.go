@@ -35,14 +35,14 @@ func (m *Machine) commit(now time.Time, e *entry, r Commit, out *output) *kmsg.O
 				resp.Topics[i].Partitions[j].ErrorCode = offsetMetadataTooLarge
 				continue
 			}
-			o := state.Offset{
-				Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: metadata,
-				Committed: now, Expires: expires, TopicID: t.TopicID,
-			}
+			rec := out.Next()
+			rec.Kind, rec.Group, rec.Topic, rec.Partition = state.KindOffset, e.id, t.Topic, p.Partition
+			o := &rec.Offset
+			o.Offset, o.LeaderEpoch, o.Metadata = p.Offset, p.LeaderEpoch, metadata
+			o.Committed, o.Expires, o.TopicID = now, expires, t.TopicID
 			if !expires.IsZero() { // the one value version with an expiry time has neither
 				o.LeaderEpoch, o.TopicID = -1, [16]byte{}
 			}
-			out.Record(state.Record{Kind: state.KindOffset, Group: e.id, Topic: t.Topic, Partition: p.Partition, Offset: o})
 		}
 	}
 	if n = len(out.Records) - n; n > 0 {

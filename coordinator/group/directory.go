@@ -109,8 +109,7 @@ func (e *entry) learnKind(key []byte) {
 }
 
 // measure brings an entry up to date after a record was applied.
-func (m *Machine) measure(e *entry, kind state.Kind) {
-	g := m.hard.Group(e.id)
+func (m *Machine) measure(e *entry, g *state.Group, kind state.Kind) {
 	weight, bad, pending := 1, false, false
 	if g != nil {
 		weight, bad, pending = 1+g.Offsets()+g.Pending(), g.Quarantined(), g.Pending() > 0

@@ -154,7 +154,7 @@ func (h *harness) need(id string) {
 	}
 	h.loads++
 	for _, l := range h.stored()[id] {
-		h.m.Apply(l.at, l.rec)
+		h.m.Apply(l.at, &l.rec)
 	}
 	h.step(func() { h.m.Loaded(h.now, id, &h.out) })
 	if !h.m.Has(id) {
@@ -210,7 +210,7 @@ func (h *harness) step(run func()) {
 
 func (h *harness) apply(r state.Record) {
 	h.log = append(h.log, r)
-	h.m.Apply(storage.Offset(len(h.log)-1), r)
+	h.m.Apply(storage.Offset(len(h.log)-1), &r)
 }
 
 func (h *harness) dump(m *Machine) string {

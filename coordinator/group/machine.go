@@ -188,7 +188,7 @@ func (m *Machine) Fire(now time.Time, out *output) {
 }
 
 // Apply is part of machine.Machine.
-func (m *Machine) Apply(offset storage.Offset, rec state.Record) {
+func (m *Machine) Apply(offset storage.Offset, rec *state.Record) {
 	switch rec.Kind {
 	case state.KindMarker:
 		m.applyMarker(offset, rec)
@@ -197,7 +197,7 @@ func (m *Machine) Apply(offset storage.Offset, rec state.Record) {
 		return
 	}
 	e := m.entry(rec.Group)
-	m.hard.Apply(offset, rec)
+	g := m.hard.Apply(offset, rec)
 	e.last = max(e.last, offset)
-	m.measure(e, rec.Kind)
+	m.measure(e, g, rec.Kind)
 }

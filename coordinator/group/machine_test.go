@@ -75,7 +75,7 @@ func TestEvictWaits(t *testing.T) {
 		m.Loaded(epoch, id, &out)
 		m.Handle(epoch, machine.Input[Request]{Token: 1, Req: req}, &out)
 		for _, r := range out.Records {
-			m.Apply(at, r)
+			m.Apply(at, &r)
 			at++
 		}
 		return at
@@ -217,7 +217,7 @@ func (s *served) do(req Request) Response {
 	}
 	s.m.Handle(s.now, machine.Input[Request]{Token: 1, Req: req}, &s.out)
 	for i := range s.out.Records {
-		s.m.Apply(s.end, s.out.Records[i])
+		s.m.Apply(s.end, &s.out.Records[i])
 		s.end++
 	}
 	var resp Response

@@ -42,13 +42,13 @@ func (m *Machine) marker(r Marker, out *output) Marked {
 
 // applyMarker makes a control record part of the state of the groups it concerns.
 // None of them was kept from expiring, or from leaving the memory, by anything else.
-func (m *Machine) applyMarker(offset storage.Offset, rec state.Record) {
+func (m *Machine) applyMarker(offset storage.Offset, rec *state.Record) {
 	ids := m.hard.Open(rec.Txn.Producer)
 	m.hard.Apply(offset, rec)
 	for _, id := range ids {
 		e := m.entry(id)
 		e.last = max(e.last, offset)
-		m.measure(e, rec.Kind)
+		m.measure(e, m.hard.Group(id), rec.Kind)
 		m.checkSoon(e)
 	}
 }

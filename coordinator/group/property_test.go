@@ -245,11 +245,11 @@ func (w *walk) txnCommit() {
 func (w *walk) replayed() {
 	all, latest := state.NewGroups(), state.NewGroups()
 	for i, r := range w.h.log {
-		all.Apply(storage.Offset(i), r)
+		all.Apply(storage.Offset(i), &r)
 	}
 	for id, recs := range w.h.stored() {
 		for _, l := range recs {
-			latest.Apply(l.at, l.rec)
+			latest.Apply(l.at, &l.rec)
 			if l.rec.Txn.Kind == storage.Pending && !w.h.m.Has(id) {
 				w.t.Fatalf("group %q has pending offsets and is not in memory", id)
 			}

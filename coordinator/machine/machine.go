@@ -46,6 +46,18 @@ type Output[Rec, Resp, Eff any] struct {
 // Record adds a record.
 func (o *Output[Rec, Resp, Eff]) Record(r Rec) { o.Records = append(o.Records, r) }
 
+// Next adds an empty record and returns it to be filled, for records that are large and
+// many. It is valid until the next one is added.
+func (o *Output[Rec, Resp, Eff]) Next() *Rec {
+	if n := len(o.Records); n < cap(o.Records) {
+		o.Records = o.Records[:n+1] // Reset has cleared it
+	} else {
+		var none Rec
+		o.Records = append(o.Records, none)
+	}
+	return &o.Records[len(o.Records)-1]
+}
+
 // Reply adds a reply.
 func (o *Output[Rec, Resp, Eff]) Reply(t Token, r Resp) {
 	o.Replies = append(o.Replies, Reply[Resp]{t, r})
@@ -81,8 +93,8 @@ type Machine[Req, Rec, Resp, Eff any] interface {
 	Known(entity string, headers []Rec, pending bool) (load bool)
 	// Apply makes a record part of the hard state. It is the only writer of it. A
 	// control record concerns all entities that have pending records of its
-	// producer; those are in memory.
-	Apply(offset storage.Offset, rec Rec)
+	// producer; those are in memory. The record is the caller's, and is used again.
+	Apply(offset storage.Offset, rec *Rec)
 	// Loaded ends the loading of an entity, whose records have all been applied:
 	// it rebuilds the soft state and emits effects that are still open.
 	Loaded(now time.Time, entity string, out *Output[Rec, Resp, Eff])
@@ -113,8 +125,8 @@ type Codec[Rec any] interface {
 	// will be written in has no place for, so that what is applied is what the log
 	// gives back. What the record points to it does not change.
 	Settle(rec *Rec)
-	// Append appends the record's key and value to the slices given. tombstone
-	// says that there is no value.
+	// Append appends the key and value of a settled record to the slices given.
+	// tombstone says that there is no value.
 	Append(key, value []byte, rec *Rec) (k, v []byte, tombstone bool)
 	// Txn is the transaction that the record belongs to.
 	Txn(rec *Rec) storage.Txn

@@ -18,20 +18,27 @@ type encoder struct {
 type span struct {
 	key, value int
 	tombstone  bool
+	txn        storage.Txn
 }
 
-// encode turns a step's records into Kafka's bytes, which are valid until the next call.
-func encode[Rec any](e *encoder, codec machine.Codec[Rec], now time.Time, recs []Rec) []storage.Record {
-	e.key, e.value, e.ends, e.recs = e.key[:0], e.value[:0], e.ends[:0], e.recs[:0]
-	for i := range recs {
-		var sp span
-		e.key, e.value, sp.tombstone = codec.Append(e.key, e.value, &recs[i])
-		sp.key, sp.value = len(e.key), len(e.value)
-		e.ends = append(e.ends, sp)
-	}
+func (e *encoder) reset() {
+	e.key, e.value, e.ends = e.key[:0], e.value[:0], e.ends[:0]
+}
+
+// encode adds a record in Kafka's bytes.
+func encode[Rec any](e *encoder, codec machine.Codec[Rec], rec *Rec) {
+	var sp span
+	e.key, e.value, sp.tombstone = codec.Append(e.key, e.value, rec)
+	sp.key, sp.value, sp.txn = len(e.key), len(e.value), codec.Txn(rec)
+	e.ends = append(e.ends, sp)
+}
+
+// records are what was added since reset, and valid until then.
+func (e *encoder) records(now time.Time) []storage.Record {
+	e.recs = e.recs[:0]
 	var from span
-	for i, to := range e.ends {
-		r := storage.Record{Key: e.key[from.key:to.key:to.key], Time: now, Txn: codec.Txn(&recs[i])}
+	for _, to := range e.ends {
+		r := storage.Record{Key: e.key[from.key:to.key:to.key], Time: now, Txn: to.txn}
 		if !to.tombstone {
 			r.Value = e.value[from.value:to.value:to.value]
 		}

@@ -79,8 +79,8 @@ func (s *Shard[Req, Rec, Resp, Eff]) need(now time.Time, entity string) ([]lette
 	if err != nil {
 		return nil, s.unreadable(fmt.Errorf("loading %q: %w", entity, err))
 	}
-	for _, r := range recs {
-		s.m.Apply(r.at, r.rec)
+	for i := range recs {
+		s.m.Apply(recs[i].at, &recs[i].rec)
 	}
 	s.m.Loaded(now, entity, &s.out)
 	one, rest := s.finish(0, nil)

@@ -221,13 +221,8 @@ func (s *Shard[Req, Rec, Resp, Eff]) Waiting() (gated, parked int) {
 // already: one letter apart, since most steps have one reply.
 func (s *Shard[Req, Rec, Resp, Eff]) finish(token machine.Token, reply func(Resp, error)) (one letter[Resp, Eff], rest []letter[Resp, Eff]) {
 	defer s.out.Reset()
-	base := s.end
-	for i := range s.out.Records {
-		s.o.Codec.Settle(&s.out.Records[i])
-		s.m.Apply(base+storage.Offset(i), s.out.Records[i])
-	}
 	if len(s.out.Records) > 0 {
-		recs := encode(&s.enc, s.o.Codec, s.now(), s.out.Records)
+		recs := s.apply()
 		if err := s.log.Append(recs); err != nil {
 			rest = s.failed(err)
 			if reply != nil {
@@ -272,6 +267,19 @@ func (s *Shard[Req, Rec, Resp, Eff]) finish(token machine.Token, reply func(Resp
 	s.retime()
 	s.stepped()
 	return one, rest
+}
+
+// apply makes what a step decided part of the state and encodes it, record by record,
+// since each has just been in the processor's cache. The bytes are valid until the next call.
+func (s *Shard[Req, Rec, Resp, Eff]) apply() []storage.Record {
+	s.enc.reset()
+	for i := range s.out.Records {
+		r := &s.out.Records[i]
+		s.o.Codec.Settle(r)
+		encode(&s.enc, s.o.Codec, r)
+		s.m.Apply(s.end+storage.Offset(i), r)
+	}
+	return s.enc.records(s.now())
 }
 
 // onDurable is the log's callback.

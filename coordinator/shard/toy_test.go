@@ -70,7 +70,7 @@ func (t *toy) Loaded(_ time.Time, box string, o *out) {
 	}
 }
 
-func (t *toy) Apply(at storage.Offset, r rec) {
+func (t *toy) Apply(at storage.Offset, r *rec) {
 	if r.gone {
 		delete(t.hard[r.box], r.register)
 	} else {

@@ -65,13 +65,13 @@ func (m *Machine) Has(id string) bool {
 func (m *Machine) Known(id string, headers []state.Record, _ bool) (load bool) {
 	e := m.entry(id)
 	for _, h := range headers {
-		m.learn(e, h)
+		m.learn(e, &h)
 	}
 	return e.quarantined || e.stored && e.status.Open()
 }
 
 // learn brings an entry in line with the id's latest record. Timers follow from it, too.
-func (m *Machine) learn(e *entry, rec state.Record) {
+func (m *Machine) learn(e *entry, rec *state.Record) {
 	e.stored = !rec.Tombstone
 	if bad := e.stored && rec.Kind == state.KindUnreadable; bad != e.quarantined {
 		e.quarantined = bad

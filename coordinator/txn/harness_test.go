@@ -91,7 +91,7 @@ func (h *harness) need(id string) {
 	}
 	h.loads++
 	if i := h.latest(id); i >= 0 {
-		h.m.Apply(storage.Offset(i), h.log[i])
+		h.m.Apply(storage.Offset(i), &h.log[i])
 	}
 	h.step(func() { h.m.Loaded(h.now, id, &h.out) })
 }
@@ -176,7 +176,7 @@ func (h *harness) effect(e Effect) {
 
 func (h *harness) apply(r state.Record) {
 	h.log = append(h.log, r)
-	h.m.Apply(storage.Offset(len(h.log)-1), r)
+	h.m.Apply(storage.Offset(len(h.log)-1), &r)
 }
 
 func dump(m *Machine) string {

@@ -179,7 +179,7 @@ func (m *Machine) Fire(now time.Time, out *output) {
 }
 
 // Apply is part of machine.Machine.
-func (m *Machine) Apply(offset storage.Offset, rec state.Record) {
+func (m *Machine) Apply(offset storage.Offset, rec *state.Record) {
 	if rec.Kind == state.KindOther {
 		return
 	}

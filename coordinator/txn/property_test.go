@@ -495,7 +495,7 @@ func (w *world) checkLog() {
 	last := map[string]*state.Txn{}
 	given := map[txn.ProducerID]bool{}
 	committed := map[string]map[txn.Producer]int{}
-	err := w.h.Replay(func(at storage.Offset, r state.Record) {
+	err := w.h.Replay(func(at storage.Offset, r *state.Record) {
 		b, n := last[r.ID], r.Txn
 		last[r.ID] = n
 		if n == nil {

@@ -101,15 +101,14 @@ func (t *set) put(batch *pebble.Batch, scratch []byte) []byte {
 }
 
 func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, scratch []byte) []byte {
-	plain := b.Finish()
-	data := recordlog.Squeeze(scratch[:0], plain)
+	data := b.Squeeze(scratch[:0])
 	op := batch.SetDeferred(logKeySize, len(data))
 	logKey(op.Key[:0], t.shard.id, storage.Offset(b.Base()))
 	copy(op.Value, data)
 	if err := op.Finish(); err != nil {
 		panic(fmt.Sprintf("pebblelog: shard %d offset %d: %v", t.shard.id, b.Base(), err)) // only an indexed batch fails
 	}
-	t.size += int64(len(plain))
+	t.size += int64(b.Len())
 	return data
 }
 

@@ -25,9 +25,31 @@ const (
 // Squeeze appends a batch, as Finish or Filter made it, with its records
 // compressed; as it is where that saves nothing.
 func Squeeze(dst, batch []byte) []byte {
+	if out, saved := squeeze(dst, batch, readHeader(batch)); saved {
+		return out
+	}
+	return append(dst, batch...)
+}
+
+// Squeeze completes the batch and appends it like the function of this name. The batch
+// stays the builder's, which need not finish it: a checksum of either form is enough.
+//
+// REQUIRES: at least one record.
+func (b *Builder) Squeeze(dst []byte) []byte {
+	if b.h.Count > 0 {
+		if out, saved := squeeze(dst, b.buf, b.h); saved {
+			return out
+		}
+	}
+	return append(dst, b.Finish()...)
+}
+
+// squeeze appends a batch of this header with its records compressed, unless that saves
+// nothing. Of batch it reads the records alone.
+func squeeze(dst, batch []byte, h Header) (out []byte, saved bool) {
 	plain := batch[HeaderSize:]
 	if len(plain) < squeezeFrom {
-		return append(dst, batch...)
+		return dst, false
 	}
 	start := len(dst)
 	at := start + HeaderSize + len(snappyHeader) + 4
@@ -36,16 +58,15 @@ func Squeeze(dst, batch []byte) []byte {
 	}
 	block := s2.EncodeSnappy(dst[at:cap(dst)], plain)
 	if len(block)+len(snappyHeader)+4 >= len(plain) {
-		return append(dst[:start], batch...)
+		return dst[:start], false
 	}
 	dst = append(dst[:start], batch[:HeaderSize]...)
 	dst = append(dst, snappyHeader...)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(block)))
 	dst = dst[:at+len(block)]
-	h := readHeader(batch)
 	h.Attributes |= Snappy
 	finish(dst[start:], &h)
-	return dst
+	return dst, true
 }
 
 // Compressed says whether the records are compressed: AppendPlain, then Iter.

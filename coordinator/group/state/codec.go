@@ -37,7 +37,6 @@ func Index(_ storage.ShardID, key []byte) (entity []byte, class storage.Class) {
 // cannot be written: what is too long for one is refused before (group's check.go).
 func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone bool) {
 	var err error
-	c.Settle(r)
 	switch {
 	case r.Kind == KindOffset && r.Key == nil:
 		key, err = appendOffsetKey(key, r)

@@ -51,11 +51,11 @@ func TestNothingButOffsetsIsPending(t *testing.T) {
 		t.Fatalf("%d are bad: %+v", bad, r)
 	}
 	s := NewGroups()
-	s.Apply(0, r)
+	s.Apply(0, &r)
 	if !s.Group("g").Quarantined() {
 		t.Fatal("the group goes on")
 	}
-	s.Apply(1, Record{Kind: KindMarker, Txn: storage.Txn{Producer: 7, Kind: storage.Abort}})
+	s.Apply(1, &Record{Kind: KindMarker, Txn: storage.Txn{Producer: 7, Kind: storage.Abort}})
 	if s.Group("g") != nil {
 		t.Fatal("the group is still there")
 	}
@@ -89,24 +89,25 @@ func TestUnreadableHasItsPlace(t *testing.T) {
 			t.Fatalf("got %s, want %s\n%s", got, want, b.String())
 		}
 	}
-	s.Apply(0, offset("t", 1, 1, storage.Txn{}))
-	s.Apply(1, unreadable(in(7)))
+	apply := func(at storage.Offset, r Record) { s.Apply(at, &r) }
+	apply(0, offset("t", 1, 1, storage.Txn{}))
+	apply(1, unreadable(in(7)))
 	state("1 true true 1 true 1")
-	s.Apply(2, offset("t", 1, 2, in(8)))
+	apply(2, offset("t", 1, 2, in(8)))
 	state("1 true true 2 true 2")
-	s.Apply(3, end(7))
+	apply(3, end(7))
 	state("0 false true 1 true 1")
-	s.Apply(4, end(8))
+	apply(4, end(8))
 	state("2 true false 0 false 0")
-	s.Apply(5, unreadable(in(7)))
-	s.Apply(6, offset("t", 1, 3, storage.Txn{}))
-	s.Apply(7, end(7))
+	apply(5, unreadable(in(7)))
+	apply(6, offset("t", 1, 3, storage.Txn{}))
+	apply(7, end(7))
 	state("3 true false 0 false 0")
-	s.Apply(8, unreadable(storage.Txn{}))
+	apply(8, unreadable(storage.Txn{}))
 	state("0 false true 0 false 0")
 	dead := offset("t", 1, 0, storage.Txn{})
 	dead.Tombstone = true
-	s.Apply(9, c.Decode(stored(t, c, dead)))
+	apply(9, c.Decode(stored(t, c, dead)))
 	state("nothing")
 	if s.Epoch(7) != -1 || len(s.Open(7)) != 0 {
 		t.Fatal("a transaction is still open")

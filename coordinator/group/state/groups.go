@@ -71,13 +71,14 @@ func (s *Groups) Forget(id string) {
 
 // Apply makes a record part of the state. Records of one key come in the order
 // of their offsets, but for pending ones, which may come after the later record that counts.
-func (s *Groups) Apply(offset storage.Offset, rec Record) {
+// It returns what the record's group has become; nil: it is no more, or the record is of none.
+func (s *Groups) Apply(offset storage.Offset, rec *Record) *Group {
 	switch rec.Kind {
 	case KindMarker:
 		s.resolve(offset, rec)
-		return
+		return nil
 	case KindOrphan:
-		return
+		return nil
 	}
 	g := s.recent
 	if g == nil || g.id != rec.Group {
@@ -88,21 +89,22 @@ func (s *Groups) Apply(offset storage.Offset, rec Record) {
 		s.recent = g
 	}
 	g.last = max(g.last, offset)
-	rec.Offset.At = offset
 	switch {
 	case rec.Tombstone: // in a transaction, too
-		g.put(&rec)
+		g.put(offset, rec)
 		if len(g.pending) > 0 {
 			s.bury(g, rec.slot())
 		}
 	case rec.Txn.Kind == storage.Pending:
-		s.pend(g, rec)
+		s.pend(g, offset, rec)
 	default:
-		g.put(&rec)
+		g.put(offset, rec)
 	}
 	if !g.exists() {
 		s.drop(rec.Group)
+		return nil
 	}
+	return g
 }
 
 func (s *Groups) drop(id string) {
@@ -110,31 +112,37 @@ func (s *Groups) drop(id string) {
 	s.recent = nil
 }
 
-// put makes a record the one that counts of its key. It is no part of a
-// transaction any more.
-func (g *Group) put(rec *Record) {
-	rec.Txn = storage.Txn{}
+// put makes a record the one that counts of its key. What is kept of it is no part of
+// a transaction any more.
+func (g *Group) put(offset storage.Offset, rec *Record) {
 	if len(g.problems) > 0 {
 		delete(g.problems, rec.slot())
 	}
 	switch rec.Kind {
 	case KindOffset:
-		g.putOffset(rec)
+		g.putOffset(offset, rec)
 	case KindGroup:
-		g.classic, g.classicAt = rec.Classic, rec.Offset.At
+		g.classic, g.classicAt = rec.Classic, offset
 		if rec.Tombstone {
 			g.classic = nil
 		}
 	case KindOther:
-		g.putOther(rec)
+		g.putOther(offset, rec)
 	case KindUnreadable:
-		g.putUnreadable(rec)
+		g.putUnreadable(offset, rec)
 	default:
-		panic(fmt.Sprintf("group %q, offset %d: record of unknown kind %d", rec.Group, rec.Offset.At, rec.Kind))
+		panic(fmt.Sprintf("group %q, offset %d: record of unknown kind %d", rec.Group, offset, rec.Kind))
 	}
 }
 
-func (g *Group) putOther(rec *Record) {
+// stored is the record as it is kept of what was applied at an offset.
+func (r *Record) stored(offset storage.Offset) Record {
+	out := *r
+	out.Offset.At, out.Txn = offset, storage.Txn{}
+	return out
+}
+
+func (g *Group) putOther(offset storage.Offset, rec *Record) {
 	if rec.Tombstone {
 		delete(g.other, string(rec.Key))
 		return
@@ -142,15 +150,15 @@ func (g *Group) putOther(rec *Record) {
 	if g.other == nil {
 		g.other = map[string]Record{}
 	}
-	g.other[string(rec.Key)] = *rec
+	g.other[string(rec.Key)] = rec.stored(offset)
 }
 
 // putUnreadable supersedes what could be read.
-func (g *Group) putUnreadable(rec *Record) {
+func (g *Group) putUnreadable(offset storage.Offset, rec *Record) {
 	at := rec.slot()
 	switch at.kind {
 	case KindOffset:
-		g.putOffset(&Record{Topic: at.topic, Partition: at.partition, LegacyKey: at.legacy, Tombstone: true})
+		g.putOffset(offset, &Record{Topic: at.topic, Partition: at.partition, LegacyKey: at.legacy, Tombstone: true})
 	case KindGroup:
 		g.classic = nil
 	default:
@@ -162,10 +170,10 @@ func (g *Group) putUnreadable(rec *Record) {
 	if g.problems == nil {
 		g.problems = map[slot]Record{}
 	}
-	g.problems[at] = *rec
+	g.problems[at] = rec.stored(offset)
 }
 
-func (g *Group) putOffset(rec *Record) {
+func (g *Group) putOffset(offset storage.Offset, rec *Record) {
 	if rec.LegacyKey {
 		tp := TopicPartition{rec.Topic, rec.Partition}
 		if rec.Tombstone {
@@ -175,13 +183,15 @@ func (g *Group) putOffset(rec *Record) {
 		if g.legacy == nil {
 			g.legacy = map[TopicPartition]Offset{}
 		}
-		g.legacy[tp] = rec.Offset
+		o := rec.Offset
+		o.At = offset
+		g.legacy[tp] = o
 		return
 	}
 	if rec.Tombstone {
 		g.dropCurrent(rec.Topic, rec.Partition)
 	} else {
-		g.putCurrent(rec.Topic, rec.Partition, &rec.Offset)
+		g.putCurrent(offset, rec.Topic, rec.Partition, &rec.Offset)
 	}
 }
 

@@ -28,9 +28,9 @@ type kept struct {
 	topicID     [16]byte
 }
 
-func keep(partition int32, o *Offset) kept {
+func keep(at storage.Offset, partition int32, o *Offset) kept {
 	return kept{
-		offset: o.Offset, committed: recordbin.Millis(o.Committed), expires: recordbin.Millis(o.Expires), at: o.At,
+		offset: o.Offset, committed: recordbin.Millis(o.Committed), expires: recordbin.Millis(o.Expires), at: at,
 		partition: partition, leaderEpoch: o.LeaderEpoch, metadata: o.Metadata, topicID: o.TopicID,
 	}
 }
@@ -73,7 +73,7 @@ func (g *Group) topic(name string) *topic {
 }
 
 // putCurrent sets the offset of a partition.
-func (g *Group) putCurrent(name string, partition int32, o *Offset) {
+func (g *Group) putCurrent(offset storage.Offset, name string, partition int32, o *Offset) {
 	t := g.topic(name)
 	if t == nil {
 		if g.offsets == nil {
@@ -87,7 +87,7 @@ func (g *Group) putCurrent(name string, partition int32, o *Offset) {
 		t.parts = slices.Insert(t.parts, i, kept{})
 		g.count++
 	}
-	t.parts[i] = keep(partition, o)
+	t.parts[i] = keep(offset, partition, o)
 }
 
 // dropCurrent deletes the offset of a partition, if it has one.

@@ -66,7 +66,7 @@ type producer struct {
 }
 
 // pend takes in a record of a transaction.
-func (s *Groups) pend(g *Group, rec Record) {
+func (s *Groups) pend(g *Group, offset storage.Offset, rec *Record) {
 	id, at := rec.Txn.Producer, rec.slot()
 	if g.pending[id] == nil {
 		if g.pending == nil {
@@ -82,8 +82,10 @@ func (s *Groups) pend(g *Group, rec Record) {
 	}
 	s.open[id].epoch = max(s.open[id].epoch, rec.Txn.Epoch)
 	g.countPending(g.pending[id][at], -1)
-	g.pending[id][at] = rec
-	g.countPending(rec, 1)
+	kept := *rec
+	kept.Offset.At = offset
+	g.pending[id][at] = kept
+	g.countPending(kept, 1)
 }
 
 // countPending keeps the numbers of pending records; of a record that is none it counts nothing.
@@ -119,7 +121,7 @@ func (s *Groups) close(g *Group, id int64) {
 
 // resolve ends a producer's transaction in all groups: by a commit its records
 // count, but where a later record does.
-func (s *Groups) resolve(offset storage.Offset, marker Record) {
+func (s *Groups) resolve(offset storage.Offset, marker *Record) {
 	id := marker.Txn.Producer
 	for _, name := range s.Open(id) {
 		g := s.byID[name]
@@ -127,7 +129,7 @@ func (s *Groups) resolve(offset storage.Offset, marker Record) {
 		for at, rec := range g.pending[id] {
 			g.countPending(rec, -1)
 			if marker.Txn.Kind == storage.Commit && rec.Offset.At > g.at(at) {
-				g.put(&rec)
+				g.put(rec.Offset.At, &rec)
 			}
 		}
 		s.close(g, id)

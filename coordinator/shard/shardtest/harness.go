@@ -128,12 +128,13 @@ func (h *Harness[Req, Rec, Resp, Eff]) End() storage.Offset {
 
 // Replay applies every durable record in the order of the log, as nothing but
 // a test does.
-func (h *Harness[Req, Rec, Resp, Eff]) Replay(apply func(storage.Offset, Rec)) error {
+func (h *Harness[Req, Rec, Resp, Eff]) Replay(apply func(storage.Offset, *Rec)) error {
 	if err := h.Shard.Open(); err != nil {
 		return err
 	}
 	return h.log.Read(0, func(at storage.Offset, r storage.Record) error {
-		apply(at, h.o.Codec.Decode(r))
+		rec := h.o.Codec.Decode(r)
+		apply(at, &rec)
 		return nil
 	})
 }

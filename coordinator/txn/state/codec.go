@@ -45,7 +45,6 @@ func Index(_ storage.ShardID, key []byte) (entity []byte, class storage.Class) {
 // Append appends a record's key and value. Decisions never make a record that
 // cannot be written.
 func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone bool) {
-	c.Settle(r)
 	if r.Kind != KindTxn || r.Key != nil { // bytes that are written as they are
 		return append(key, r.Key...), append(value, r.Value...), r.Tombstone
 	}

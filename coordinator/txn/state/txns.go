@@ -43,7 +43,7 @@ func (s *Txns) At(id string) (at storage.Offset, has bool) {
 func (s *Txns) Forget(id string) { delete(s.byID, id) }
 
 // Apply makes a record part of the state. Of an id's records the latest counts.
-func (s *Txns) Apply(offset storage.Offset, rec Record) {
+func (s *Txns) Apply(offset storage.Offset, rec *Record) {
 	if rec.Kind == KindOther {
 		return
 	}
@@ -54,7 +54,7 @@ func (s *Txns) Apply(offset storage.Offset, rec Record) {
 		delete(s.byID, rec.ID)
 		return
 	}
-	s.byID[rec.ID] = entity{rec, offset}
+	s.byID[rec.ID] = entity{*rec, offset}
 }
 
 // Dump writes the state in words, the same for the same state.
