@@ -45,6 +45,8 @@ type conn struct {
 	calls     []*call   // in order of requests
 	forwarded int       // calls that the broker has not answered
 	held      int       // the weight of calls; see windowBytes
+	handing   *call     // the call that the reader hands over right now
+	writing   role      // who writes answers
 	draining  bool
 	ending    bool // nothing more comes: the writer leaves when all is answered
 	closed    error
@@ -194,11 +196,13 @@ func (c *conn) own(a *api, h *header, n int) error {
 		return err
 	}
 	c.srv.m.request(a.key, k.version, n)
+	c.hand(k)
 	if err := a.handle(k, b[h.size:]); err != nil {
 		c.withdraw(k)
 		return err
 	}
 	c.in.skip(n)
+	c.handed(k)
 	if a.pipelined {
 		return nil
 	}
@@ -236,6 +240,7 @@ func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) 
 func (c *conn) withdraw(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.handing = nil
 	if n := len(c.calls); n > 0 && c.calls[n-1] == k {
 		c.calls = c.calls[:n-1]
 		c.held -= k.weight
@@ -264,7 +269,7 @@ func (c *conn) await(k *call) error {
 // settle makes a call answerable. REQUIRES mu.
 func (c *conn) settle(k *call) {
 	k.ready = true
-	if len(c.calls) > 0 && c.calls[0] == k {
+	if len(c.calls) > 0 && c.calls[0] == k && c.handing != k {
 		c.head.Signal()
 	}
 	c.turn.Signal()

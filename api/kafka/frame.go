@@ -68,6 +68,9 @@ func (f *frames) fill(n int) error {
 	return err
 }
 
+// more says whether something has arrived that was not consumed.
+func (f *frames) more() bool { return f.r < f.w }
+
 // skip consumes bytes that ahead returned.
 func (f *frames) skip(n int) { f.r += n }
 
