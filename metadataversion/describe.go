@@ -1,29 +1,33 @@
 package metadataversion
 
 import (
+	"encoding/hex"
 	"strconv"
 
 	"github.com/kcoord/kcoord/groupmeta"
 	"github.com/kcoord/kcoord/txnlog"
 )
 
-// Describe is the name of a record's type and its key as Kafka's JSON, or as hex in
-// quotes where it cannot be read.
-func Describe(log Log, key []byte) (typ string, json []byte) {
+// Describe is the name of a record's type, and its key and value as Kafka's JSON, or as hex in
+// quotes where they cannot be read.
+func Describe(log Log, key, value []byte) (typ string, k, v []byte) {
 	_, t := entityOf(log, key)
 	typ = Loss{Log: log, Type: t}.TypeName()
-	e := located{log: log, key: key}.example()
-	if json = []byte(e.Key); !isObject(log, key) {
-		json = strconv.AppendQuote(nil, e.Key)
-	}
-	return typ, json
-}
-
-func isObject(log Log, key []byte) bool {
+	k, v = strconv.AppendQuote(nil, hex.EncodeToString(key)), strconv.AppendQuote(nil, hex.EncodeToString(value))
 	if log == TransactionsLog {
-		_, err := txnlog.DecodeKey(key)
-		return err == nil
+		if read, err := txnlog.DecodeKey(key); err == nil {
+			k = read.AppendJSON(nil)
+			if read, version, err := txnlog.DecodeValue(read.Type(), value); err == nil {
+				v = read.AppendJSON(nil, version)
+			}
+		}
+		return typ, k, v
 	}
-	_, err := groupmeta.DecodeKey(key)
-	return err == nil
+	if read, err := groupmeta.DecodeKey(key); err == nil {
+		k = read.AppendJSON(nil)
+		if read, version, err := groupmeta.DecodeValue(read.Type(), value); err == nil {
+			v = read.AppendJSON(nil, version)
+		}
+	}
+	return typ, k, v
 }

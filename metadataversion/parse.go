@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/kcoord/kcoord/internal/table"
 )
 
 // Parse reads a version as operators write it: a name (3.4-IV0), a release, which stands for its last version, with or
@@ -29,7 +31,7 @@ func ParseTarget(s string) (Target, error) {
 		t.Release.Patch = patch
 		return t, nil
 	}
-	return Target{}, fmt.Errorf("metadata.version %q is not known: the nearest are %s (kcoord versions lists all)", shorten(s), strings.Join(nearest(name), ", "))
+	return Target{}, fmt.Errorf("metadata.version %q is not known: the nearest are %s (kcoord versions lists all)", table.Fit(s, 40), strings.Join(nearest(name), ", "))
 }
 
 // fromSource turns IBP_3_4_IV0 into 3.4-IV0.
@@ -126,12 +128,4 @@ func order(release string) (int, bool) {
 		n = n*1000 + part
 	}
 	return n, true
-}
-
-// shorten keeps what somebody typed from filling the screen.
-func shorten(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:39]) + "…"
-	}
-	return s
 }

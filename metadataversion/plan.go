@@ -15,6 +15,7 @@ const (
 	maxExamples = 5
 	maxTop      = 10
 	maxEntities = 1 << 14 // per loss; beyond, records are counted but their groups are not
+	maxNames    = 4 << 20 // bytes of their names, the same
 	maxFatal    = 100
 )
 
@@ -53,7 +54,9 @@ func (p *Planner) Visit(log Log, shard int32, key, value []byte) {
 	case Replace:
 		p.plan.Rewritten++
 	case Delete:
-		p.plan.Deleted++
+		if value != nil { // a tombstone says nothing; where it does harm it is purged with its shard
+			p.plan.Deleted++
+		}
 	}
 	if r.Lost|r.Ignored == 0 {
 		return
@@ -108,8 +111,10 @@ func count(all map[lossKey]*Loss, rec located, what Fields) {
 	}
 	l.Records++
 	if rec.entity == nil { // no reader of the key can tell
-	} else if _, ok := l.byEntity[string(rec.entity)]; ok || len(l.byEntity) < maxEntities {
+	} else if _, ok := l.byEntity[string(rec.entity)]; ok {
 		l.byEntity[string(rec.entity)]++
+	} else if l.names += len(rec.entity); len(l.byEntity) < maxEntities && l.names <= maxNames {
+		l.byEntity[string(rec.entity)] = 1
 	} else {
 		l.MoreEntities = true
 	}
@@ -136,17 +141,15 @@ func (r located) example() Example {
 	return e
 }
 
-// fatal notes the live members and producers whose client has to give up, for want of an API or of what a transaction
-// under way needs.
+// fatal notes the live members and producers whose client has to give up: for want of an API, of their transactional id,
+// or of what a transaction under way needs.
 func (p *Planner) fatal(rec located, r Result) {
 	f := Fatal{Entity: string(rec.entity)}
 	switch {
 	case rec.log == TransactionsLog:
-		v := txnlog.NewTransactionLogValue()
-		if _, err := v.Decode(rec.value); err != nil || v.TransactionStatus < 1 || v.TransactionStatus > 3 {
-			return // Ongoing, PrepareCommit and PrepareAbort are under way
+		if !f.producer(rec.value, r.Lost) {
+			return
 		}
-		f.ProducerID = v.ProducerID
 	case r.Lost&WholeRecord != 0:
 		k, err := groupmeta.DecodeKey(rec.key)
 		if err != nil {
@@ -169,6 +172,20 @@ func (p *Planner) fatal(rec located, r Result) {
 	if len(p.plan.Fatal) < maxFatal {
 		p.plan.Fatal = append(p.plan.Fatal, f)
 	}
+}
+
+// producer says whether the loss is the end of the producer. One whose transactional id is gone cannot go on whatever it
+// does. Else it can between transactions, and in one of transaction.version 0 or 1, which older releases know, too.
+func (f *Fatal) producer(value []byte, lost Fields) bool {
+	const ongoing, prepareAbort, dead = 1, 3, 6
+	v := txnlog.NewTransactionLogValue()
+	if _, err := v.Decode(value); err != nil || v.TransactionStatus == dead {
+		return false
+	}
+	f.ProducerID = v.ProducerID
+	f.InTransaction = v.TransactionStatus >= ongoing && v.TransactionStatus <= prepareAbort
+	return lost&WholeRecord != 0 ||
+		f.InTransaction && (lost&(NextProducerID|NextProducerEpoch) != 0 || lost&ClientTransactionVersion != 0 && v.ClientTransactionVersion > 1)
 }
 
 // Plan is the result. The planner can go on afterwards.

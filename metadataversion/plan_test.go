@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,6 +103,81 @@ func TestPlanText(t *testing.T) {
 			t.Errorf("%d of %d bytes, %v", n, b.Len(), err)
 		}
 		golden(t, "plan-"+to+".txt", b.String())
+	}
+}
+
+// TestPlanNames: what clients chose as names breaks no line, commands no terminal and fills no memory.
+func TestPlanNames(t *testing.T) {
+	var store []stored
+	v := groupmeta.NewOffsetCommitValue()
+	v.TopicID[0] = 1
+	for i, group := range []string{"esc\x1b[31m", "two\nlines", strings.Repeat("x", 32000), "\u202eback"} {
+		k := groupmeta.OffsetCommitKey{Group: group, Topic: "t", Partition: int32(i)}
+		store = append(store, stored{log: GroupLog, key: must(k.AppendTo(nil)), value: must(v.AppendTo(nil, 4))})
+		m := groupmeta.ConsumerGroupMemberMetadataKey{Group: group, MemberID: group}
+		store = append(store, stored{log: GroupLog, key: must(m.AppendTo(nil)), value: must(groupmeta.NewConsumerGroupMemberMetadataValue().AppendTo(nil, 0))})
+	}
+	plan := planOf(store, TargetOf(Latest), TargetOf(V2_0_IV0))
+	var b strings.Builder
+	if _, err := plan.WriteTo(&b); err != nil || b.Len() > 10_000 {
+		t.Errorf("%d bytes, %v", b.Len(), err)
+	}
+	if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }); i >= 0 || strings.Contains(b.String(), "\nlines") {
+		t.Errorf("%q", b.String())
+	}
+	for _, want := range []string{`esc\x1b[31m`, `two\nlines`, `\u202eback`, "xx…xx"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+	if err := plan.Err(); len(err.Error()) > 1000 || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%q", err)
+	}
+
+	p := NewPlanner(TargetOf(Latest), TargetOf(V2_0_IV0))
+	for i := range 1000 {
+		k := groupmeta.OffsetCommitKey{Group: strings.Repeat("x", 30_000) + strconv.Itoa(i), Topic: "t"}
+		p.Visit(GroupLog, 0, must(k.AppendTo(nil)), must(v.AppendTo(nil, 4)))
+	}
+	loss := p.Plan().Losses[0]
+	if loss.Records != 1000 || !loss.MoreEntities || loss.Entities > maxNames/30_000 {
+		t.Errorf("%d records, %d groups kept", loss.Records, loss.Entities)
+	}
+	b.Reset()
+	if _, err := p.Plan().WriteTo(&b); err != nil || !strings.Contains(b.String(), "\n              and at least 129 more\n") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+}
+
+// TestFatalProducers: who loses the transactional id has to give up, and who is in a transaction that the target's
+// release has no request to end.
+func TestFatalProducers(t *testing.T) {
+	const empty, ongoing, prepareCommit, completeCommit = 0, 1, 2, 4
+	record := func(status int8, client int16, next int64) stored {
+		v := txnlog.NewTransactionLogValue()
+		v.ProducerID, v.PreviousProducerID, v.NextProducerID, v.ClientTransactionVersion, v.TransactionStatus = 5, 4, next, client, status
+		return stored{log: TransactionsLog, key: must((&txnlog.TransactionLogKey{TransactionalID: "x"}).AppendTo(nil)), value: must(v.AppendTo(nil, 1))}
+	}
+	old := record(ongoing, 0, -1)
+	for _, tc := range []struct {
+		stored
+		to            Version
+		fatal, inside bool
+	}{
+		{record(ongoing, 2, -1), V3_3_IV3, true, true},
+		{record(ongoing, 1, -1), V3_3_IV3, false, false},
+		{old, V3_3_IV3, false, false},
+		{record(prepareCommit, 0, 6), V3_3_IV3, true, true},
+		{record(completeCommit, 2, -1), V3_3_IV3, false, false},
+		{record(empty, 2, -1), V3_3_IV3, false, false},
+		{record(completeCommit, 2, -1), V0_10_0_IV0, true, false},
+		{old, V0_10_0_IV0, true, true},
+		{record(ongoing, 2, -1), V4_2_IV1, false, false},
+	} {
+		plan := planOf([]stored{tc.stored}, TargetOf(Latest), TargetOf(tc.to))
+		if tc.fatal != (plan.FatalClients == 1) || tc.fatal && (plan.Fatal[0].InTransaction != tc.inside || plan.Fatal[0].ProducerID != 5) {
+			t.Errorf("to %s: %x: %+v", tc.to, tc.value, plan.Fatal)
+		}
 	}
 }
 

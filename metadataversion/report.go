@@ -8,8 +8,19 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 	"github.com/kcoord/kcoord/groupmeta"
+	"github.com/kcoord/kcoord/internal/table"
 	"github.com/kcoord/kcoord/txnlog"
 )
+
+// Widths that names and keys are cut to in texts: they are clients' choice, up to 32 KB of it.
+const (
+	nameWidth = 60
+	keyWidth  = 160
+)
+
+// asName and asKey write what clients chose, so that it breaks no line and commands no terminal.
+func asName(s string) string { return table.Fit(table.Plain(s), nameWidth) }
+func asKey(s string) string  { return table.Fit(table.Plain(s), keyWidth) }
 
 // Plan is what a downgrade would do to what is stored.
 type Plan struct {
@@ -38,6 +49,7 @@ type Loss struct {
 	Examples     []Example
 
 	byEntity map[string]int64
+	names    int // bytes of the entities' names
 }
 
 // EntityCount is a group or transactional id and how many of its records are concerned.
@@ -55,11 +67,12 @@ type Example struct {
 	Problem string // of a damaged one
 }
 
-// Fatal is a client that has to give up: a group's member or a producer with a transaction under way.
+// Fatal is a client that has to give up: a group's member or a producer.
 type Fatal struct {
-	Entity     string // group or transactional id
-	Member     string // empty for producers
-	ProducerID int64
+	Entity        string // group or transactional id
+	Member        string // empty for producers
+	ProducerID    int64
+	InTransaction bool
 }
 
 // TypeName is Kafka's name of the record's value.
@@ -90,9 +103,9 @@ func (r *Reason) Error() string {
 	fmt.Fprintf(&b, "%s: %s%s %s", r.TypeName(), plural(r.Records, "record"), r.entities(of), r.verb())
 	if len(r.Examples) > 0 {
 		e := r.Examples[0]
-		fmt.Fprintf(&b, ", for example %s", e.Key)
+		fmt.Fprintf(&b, ", for example %s", asKey(e.Key))
 		if e.Problem != "" {
-			fmt.Fprintf(&b, " (%s)", e.Problem)
+			fmt.Fprintf(&b, " (%s)", asKey(e.Problem))
 		}
 	}
 	return b.String()
@@ -192,7 +205,13 @@ func (p *Plan) WriteTo(w io.Writer) (int64, error) {
 		for _, r := range p.Reasons() {
 			fmt.Fprintf(out, "  %v\n", r)
 			for _, t := range r.Top {
-				fmt.Fprintf(out, "    %8d  %s\n", t.Records, t.Entity)
+				fmt.Fprintf(out, "    %8d  %s\n", t.Records, asName(t.Entity))
+			}
+			switch more := r.Entities - len(r.Top); {
+			case r.MoreEntities:
+				fmt.Fprintf(out, "              and at least %d more\n", more)
+			case more > 0:
+				fmt.Fprintf(out, "              and %d more\n", more)
 			}
 		}
 	}
@@ -200,9 +219,7 @@ func (p *Plan) WriteTo(w io.Writer) (int64, error) {
 		fmt.Fprintf(out, "Kept, but ignored by %s and dropped by its next write: %s of %s\n", p.To, l.What.name(), plural(l.Records, l.TypeName()))
 	}
 	p.writeClients(out)
-	for i, s := range p.Steps() {
-		fmt.Fprintf(out, "Step %d: %s.\n", i+1, s)
-	}
+	p.writeSteps(out)
 	if out.err == nil {
 		out.err = out.w.Flush()
 	}
@@ -213,16 +230,34 @@ func (p *Plan) writeClients(out io.Writer) {
 	if p.FatalClients == 0 {
 		return
 	}
-	fmt.Fprintf(out, "Clients that would fail, %d:\n", p.FatalClients)
+	fmt.Fprintf(out, "Clients that would fail with Kafka %s, %d:\n", p.To.Release, p.FatalClients)
 	for _, f := range p.Fatal {
-		if f.Member != "" {
-			fmt.Fprintf(out, "  member %s of group %s\n", f.Member, f.Entity)
-		} else {
-			fmt.Fprintf(out, "  producer %d of transactional id %s, in a transaction\n", f.ProducerID, f.Entity)
+		switch {
+		case f.Member != "":
+			fmt.Fprintf(out, "  member %s of group %s\n", asName(f.Member), asName(f.Entity))
+		case f.InTransaction:
+			fmt.Fprintf(out, "  producer %d of transactional id %s, in a transaction\n", f.ProducerID, asName(f.Entity))
+		default:
+			fmt.Fprintf(out, "  producer %d of transactional id %s\n", f.ProducerID, asName(f.Entity))
 		}
 	}
 	if more := p.FatalClients - int64(len(p.Fatal)); more > 0 {
 		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
+
+// writeSteps says whether the target's release copes with newer records, and how to get there where it does not.
+func (p *Plan) writeSteps(out io.Writer) {
+	steps := p.Steps()
+	switch {
+	case p.To.Version >= p.From.Version:
+	case len(steps) == 0:
+		fmt.Fprintf(out, "Kafka %s tolerates newer records (KIP-915).\n", p.To.Release)
+	default:
+		fmt.Fprintf(out, "Kafka %s does not tolerate newer records. By way of a release that does:\n", p.To.Release)
+	}
+	for i, s := range steps {
+		fmt.Fprintf(out, "  step %d: %s.\n", i+1, s)
 	}
 }
 

@@ -73,7 +73,7 @@ func (t *Table) Print(w io.Writer, width int) error {
 	for _, row := range append([][]string{t.header}, t.rows...) {
 		var line strings.Builder
 		for i, cell := range row {
-			cell = shorten(cell, widths[i])
+			cell = Fit(cell, widths[i])
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if t.numbers[i] {
 				line.WriteString(pad + cell)
@@ -115,7 +115,8 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-func shorten(s string, width int) string {
+// Fit cuts a text in its middle to a number of characters.
+func Fit(s string, width int) string {
 	runes := []rune(s)
 	if len(runes) <= width {
 		return s
