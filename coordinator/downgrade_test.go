@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -37,6 +38,11 @@ type stored struct {
 // transactional id.
 func everyRecord(t testing.TB, every int) []stored {
 	t.Helper()
+	return recordsWhere(t, func(i int, _ *recordtest.Line) bool { return i%every == 0 })
+}
+
+func recordsWhere(t testing.TB, wanted func(i int, l *recordtest.Line) bool) []stored {
+	t.Helper()
 	lines := recordtest.Load(t, filepath.Join("..", "groupmeta", "testdata"))
 	lines = append(lines, recordtest.Load(t, filepath.Join("..", "txnlog", "testdata"))...)
 	if found, _ := filepath.Glob("../../shared/fixtures/records/*.jsonl"); len(found) > 0 {
@@ -45,7 +51,7 @@ func everyRecord(t testing.TB, every int) []stored {
 	var all []stored
 	for i := range lines {
 		l := &lines[i]
-		if i%every != 0 {
+		if !wanted(i, l) {
 			continue
 		}
 		log := metadataversion.GroupLog
@@ -85,21 +91,27 @@ func ownKey(log metadataversion.Log, key []byte, i int) []byte {
 	return own
 }
 
+// whole is a store that can be looked at and purged: either backend.
+type whole interface {
+	storage.Backend
+	storage.Keeper
+}
+
 // crashing tells of each moment at which the store may be cut off.
 type crashing struct {
-	*pebblelog.Backend
+	whole
 	step func()
 }
 
 func (c crashing) Open(id storage.ShardID, durable func(storage.Offset, error)) (storage.Log, error) {
-	return c.Backend.Open(id, func(end storage.Offset, err error) {
+	return c.whole.Open(id, func(end storage.Offset, err error) {
 		c.step()
 		durable(end, err)
 	})
 }
 
 func (c crashing) Purge(id storage.ShardID, forget func([]byte) bool) error {
-	err := c.Backend.Purge(id, forget)
+	err := c.whole.Purge(id, forget)
 	c.step()
 	return err
 }
@@ -189,7 +201,7 @@ func latestOf(t testing.TB, b storage.Keeper) map[string]stored {
 
 // checkLog: the target reads every record that is in the log, and each key has what
 // the rewrite of what was there makes of it.
-func checkLog(t testing.TB, b *pebblelog.Backend, to metadataversion.Target, before map[string]stored) {
+func checkLog(t testing.TB, b whole, to metadataversion.Target, before map[string]stored) {
 	t.Helper()
 	reader, ours, rw := metadataversion.ReaderOf(to.Release), metadataversion.Ours(), metadataversion.NewRewriter(to)
 	testStores(func(log metadataversion.Log, id storage.ShardID) {
@@ -260,8 +272,9 @@ func allTargets(t testing.TB) []metadataversion.Target {
 	return all
 }
 
-// TestDowngradeMatrix forces a store that holds every record version from every version
-// to one below it, and from the latest to all.
+// TestDowngradeMatrix forces a store on disk that holds more of every record version from
+// every version to one below it, and from the latest to all. Restored, its log is byte for
+// byte what it was. TestEveryPair has the other pairs, in memory.
 func TestDowngradeMatrix(t *testing.T) {
 	every := 7
 	if testing.Short() {
@@ -288,7 +301,8 @@ func TestDowngradeMatrix(t *testing.T) {
 
 func forceOnce(t *testing.T, from, to metadataversion.Target, recs []stored) {
 	t.Helper()
-	b := smallStore(t, vfs.NewMem())
+	fs := vfs.NewMem()
+	b := smallStore(t, fs)
 	n := nodeOver(t, b, b.Checkpoint)
 	if _, err := n.Change(t.Context(), Change{To: from}); err != nil {
 		t.Fatalf("from %s: %v", from, err)
@@ -298,7 +312,7 @@ func forceOnce(t *testing.T, from, to metadataversion.Target, recs []stored) {
 	}
 	n.Close()
 	seed(t, b, recs)
-	before := latestOf(t, b)
+	before, logBefore := latestOf(t, b), logOf(t, b)
 	n = nodeOver(t, b, b.Checkpoint)
 	_, err := n.Change(t.Context(), Change{To: to})
 	var lossy *Lossy
@@ -323,6 +337,17 @@ func forceOnce(t *testing.T, from, to metadataversion.Target, recs []stored) {
 	checkLog(t, b, to, before)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if err := pebblelog.Restore(fs, done.Checkpoint, "data"); err != nil {
+		t.Fatal(err)
+	}
+	b = smallStore(t, fs)
+	sameLog(t, logOf(t, b), logBefore)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if t.Failed() {
+		t.Fatalf("from %s to %s", from, to)
 	}
 }
 
@@ -352,16 +377,24 @@ func crashEverywhere(t *testing.T, to metadataversion.Target, recs []stored) {
 	before := latestOf(t, b)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex
-	var clones []*vfs.MemFS
-	armed := false
+	type crash struct {
+		*vfs.MemFS
+		report []byte
+	}
+	var clones []crash
+	armed, path := false, ""
 	c := crashing{b, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if armed {
-			clones = append(clones, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}))
+			report, _ := os.ReadFile(path)
+			clones = append(clones, crash{fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng}), report})
 		}
 	}}
-	n := nodeOver(t, c, b.Checkpoint)
+	n := nodeOver(t, c, func(to string) (int64, error) {
+		path = filepath.Join(filepath.Dir(to), "report.jsonl")
+		return b.Checkpoint(to)
+	})
 	mu.Lock()
 	armed = true
 	mu.Unlock()
@@ -371,6 +404,7 @@ func crashEverywhere(t *testing.T, to metadataversion.Target, recs []stored) {
 	if err := n.AwaitRewrite(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	status, _ := n.Rewriting()
 	mu.Lock()
 	armed = false
 	mu.Unlock()
@@ -380,7 +414,14 @@ func crashEverywhere(t *testing.T, to metadataversion.Target, recs []stored) {
 	}
 	began := 0
 	for i, clone := range clones {
-		b := smallStore(t, clone)
+		b := smallStore(t, clone.MemFS)
+		l, err := readLedger(b)
+		if err == nil && l.Rewrite != nil { // as a crash may leave it
+			err = os.WriteFile(path, append(clone.report, `{"log":"__consumer_of`...), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		n := nodeOver(t, b, b.Checkpoint)
 		if n.Finalized().Version != metadataversion.Latest {
 			began++
@@ -389,9 +430,12 @@ func crashEverywhere(t *testing.T, to metadataversion.Target, recs []stored) {
 			}
 		}
 		lowered := n.Finalized().Version == to.Version
+		after, _ := n.Rewriting()
 		n.Close()
 		if lowered {
 			checkLog(t, b, to, before)
+			sameLosses(t, reported(t, path), after.Lost)
+			sameLosses(t, after.Lost, status.Lost)
 		} else if after := latestOf(t, b); len(after) != len(before) {
 			t.Errorf("crash %d: not lowered, and %d of %d records are there", i, len(after), len(before))
 		}

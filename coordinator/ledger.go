@@ -41,7 +41,9 @@ type rewriteRecord struct {
 	Began      time.Time         `json:"began"`
 	Forced     bool              `json:"forced,omitempty"`
 	Checkpoint string            `json:"checkpoint,omitempty"`
+	Bytes      int64             `json:"checkpoint_bytes,omitempty"`
 	Report     string            `json:"report,omitempty"`
+	Planned    int64             `json:"planned,omitempty"` // records to rewrite and to delete
 	Done       []storage.ShardID `json:"done,omitempty"`
 	Rewritten  int64             `json:"rewritten"`
 	Deleted    int64             `json:"deleted"`

@@ -1,10 +1,12 @@
 package coordinator
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,24 +16,28 @@ import (
 	"github.com/kcoord/kcoord/storage"
 )
 
-// loss is a line of a report: a record, and what it does not say any more.
+// loss is a line of a report: a record as it was, and what it does not say any more.
 type loss struct {
 	Log       string          `json:"log"`
 	Partition int32           `json:"partition"`
+	Offset    storage.Offset  `json:"offset"`
 	Entity    string          `json:"entity,omitempty"` // group or transactional id
 	Type      string          `json:"type"`
 	Key       json.RawMessage `json:"key"`
+	Value     json.RawMessage `json:"value"`
 	Lost      []string        `json:"lost"`
 	Action    string          `json:"action"`
 	Problem   string          `json:"problem,omitempty"`
+
+	shard storage.ShardID
 }
 
-func newLoss(s *store, rec storage.Record, res metadataversion.Result) loss {
+func newLoss(s *store, at storage.Offset, rec storage.Record, res metadataversion.Result) loss {
 	entity, _ := s.entity(rec.Key)
-	typ, key := metadataversion.Describe(s.log, rec.Key)
+	typ, key, value := metadataversion.Describe(s.log, rec.Key, rec.Value)
 	l := loss{
-		Log: s.log.String(), Partition: s.partition, Entity: entity, Type: typ, Key: key,
-		Lost: res.Lost.Names(), Action: res.Action.String(),
+		Log: s.log.String(), Partition: s.partition, Offset: at, Entity: entity, Type: typ, Key: key, Value: value,
+		Lost: res.Lost.Names(), Action: res.Action.String(), shard: s.id,
 	}
 	if res.Problem != nil {
 		l.Problem = res.Problem.Error()
@@ -39,19 +45,102 @@ func newLoss(s *store, rec storage.Record, res metadataversion.Result) loss {
 	return l
 }
 
+// place is a record's, by which a report tells it from others.
+type place struct {
+	shard storage.ShardID
+	at    storage.Offset
+}
+
 // report is the file that says, a line a record, what a rewrite loses. It is there from the
-// first loss on.
+// first loss on. A record is in it once, also when it had to be tried again or kcoord was
+// killed meanwhile.
 type report struct {
 	path string // "": there is none
 	f    *os.File
+	size int64          // of the lines that are whole
+	told map[place]bool // what is in it and may come again
 }
 
-func (r *report) write(losses []loss) error {
+// openReport goes on with the report of a rewrite that was begun before, if there is one, and
+// counts anew what it tells of: the ledger may be a batch behind. What a crash has left of a
+// line is written over.
+func openReport(of *rewriteRecord) (*report, error) {
+	r := &report{path: of.Report, told: map[place]bool{}}
+	f, err := os.OpenFile(r.path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		if of.Lost == nil {
+			of.Lost = map[string]int64{}
+		}
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	of.Lost = map[string]int64{}
+	in := bufio.NewReaderSize(f, 1<<16)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		r.size += int64(len(line))
+		var l loss
+		if json.Unmarshal(line, &l) != nil {
+			continue // none of ours
+		}
+		count(of.Lost, l)
+		if l.shard = storage.ShardID(l.Partition); l.Log == metadataversion.TransactionsLog.String() {
+			l.shard += TxnShards
+		}
+		if !slices.Contains(of.Done, l.shard) {
+			r.told[place{l.shard, l.Offset}] = true
+		}
+	}
+	r.f = f
+	return r, nil
+}
+
+// write adds losses, and counts those that are new.
+func (r *report) write(losses []loss, lost map[string]int64) error {
+	losses = slices.DeleteFunc(losses, func(l loss) bool { return r.told[place{l.shard, l.Offset}] })
+	if err := r.append(losses); err != nil {
+		return err
+	}
+	for _, l := range losses {
+		r.told[place{l.shard, l.Offset}] = true
+		count(lost, l)
+	}
+	return nil
+}
+
+// gone forgets records that are not there any more.
+func (r *report) gone(shard storage.ShardID, items []item) {
+	for i := range items {
+		delete(r.told, place{shard, items[i].at})
+	}
+}
+
+// finished forgets what a shard had.
+func (r *report) finished(shard storage.ShardID) {
+	maps.DeleteFunc(r.told, func(p place, _ bool) bool { return p.shard == shard })
+}
+
+func count(lost map[string]int64, l loss) {
+	for _, what := range l.Lost {
+		lost[l.Type+" "+what]++
+	}
+}
+
+func (r *report) append(losses []loss) error {
 	if len(losses) == 0 || r.path == "" {
 		return nil
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
 	for _, l := range losses {
 		if err := e.Encode(l); err != nil {
 			return err
@@ -61,18 +150,27 @@ func (r *report) write(losses []loss) error {
 		if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
 			return err
 		}
-		f, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		f, err := os.OpenFile(r.path, os.O_CREATE|os.O_RDWR, 0o644)
 		if err != nil {
 			return err
 		}
 		r.f = f
 	}
-	_, err := r.f.Write(b.Bytes())
-	return errors.Join(err, r.f.Sync())
+	// At its place, so that what a full disk has left of a line is written over.
+	if _, err := r.f.WriteAt(b.Bytes(), r.size); err != nil {
+		return err
+	}
+	if err := r.f.Sync(); err != nil {
+		return err
+	}
+	r.size += int64(b.Len())
+	return nil
 }
 
+// close ends the report after the last whole line.
 func (r *report) close() {
 	if r.f != nil {
+		_ = r.f.Truncate(r.size) // else the next to open it does
 		r.f.Close()
 	}
 }

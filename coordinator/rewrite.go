@@ -43,13 +43,16 @@ type RewriteStatus struct {
 	Began      time.Time
 	Forced     bool
 	Checkpoint string
-	Report     string
-	Shards, Of int   // finished
-	Rewritten  int64 // records, with those before a restart
-	Deleted    int64
-	Lost       map[string]int64 // records by what they lost
-	Waiting    int              // shards that wait for the transactions in them to end
-	Problem    string           // why it does not go on; it is tried again
+	// CheckpointBytes is the size that it had.
+	CheckpointBytes int64
+	Report          string
+	Shards, Of      int   // finished
+	Planned         int64 // records to rewrite and to delete
+	Rewritten       int64 // with those before a restart, of which a batch may be missing after a crash
+	Deleted         int64
+	Lost            map[string]int64 // records by what they lost
+	Waiting         int              // shards that wait for the transactions in them to end
+	Problem         string           // why it does not go on; it is tried again
 }
 
 // Rewriting tells of the rewrite under way, or else of the last one.
@@ -65,8 +68,8 @@ func (n *Node) Rewriting() (s RewriteStatus, under bool) {
 	}
 	r = r.clone()
 	s = RewriteStatus{
-		From: r.From, To: r.To, Began: r.Began, Forced: r.Forced, Checkpoint: r.Checkpoint, Report: r.Report,
-		Shards: len(r.Done), Of: of, Rewritten: r.Rewritten, Deleted: r.Deleted, Lost: r.Lost,
+		From: r.From, To: r.To, Began: r.Began, Forced: r.Forced, Checkpoint: r.Checkpoint, CheckpointBytes: r.Bytes, Report: r.Report,
+		Shards: len(r.Done), Of: of, Planned: r.Planned, Rewritten: r.Rewritten, Deleted: r.Deleted, Lost: r.Lost,
 	}
 	if v.status != nil {
 		s.Waiting, s.Problem = v.status.Waiting, v.status.Problem
@@ -116,9 +119,12 @@ func (n *Node) rewrite() {
 	r := v.ledger.Rewrite.clone()
 	v.mu.Unlock()
 	w, err := n.newRewriter(r)
-	if err != nil { // it was stored by this build or an older one
-		n.o.Log.Error().Err(err).Msg("the rewrite cannot go on")
-		return
+	for ; err != nil; w, err = n.newRewriter(r) {
+		n.o.Log.Warn().Err(err).Msg("the rewrite cannot go on now; it is tried again")
+		n.hold(0, err)
+		if !n.sleep(again) {
+			return
+		}
 	}
 	defer w.report.close()
 	stores := n.stores()
@@ -131,6 +137,7 @@ func (n *Node) rewrite() {
 			finished, err := w.store(s)
 			if err == nil && finished {
 				w.r.Done = append(w.r.Done, s.id)
+				w.report.finished(s.id)
 				err = n.noteRewrite(w.r, false)
 			}
 			switch {
@@ -203,6 +210,9 @@ func (n *Node) noteRewrite(r *rewriteRecord, ended bool) error {
 		return err
 	}
 	v.ledger = l
+	if ended {
+		*v.status = RewriteStatus{}
+	}
 	return nil
 }
 
@@ -213,8 +223,6 @@ type rewriter struct {
 	rw     *metadataversion.Rewriter
 	r      *rewriteRecord
 	report *report
-	// told are records that have been reported and could not be written yet.
-	told map[string]bool
 }
 
 func (n *Node) newRewriter(r *rewriteRecord) (*rewriter, error) {
@@ -228,10 +236,11 @@ func (n *Node) newRewriter(r *rewriteRecord) (*rewriter, error) {
 	}
 	to := n.Finalized().Target()
 	to.Release = release.Release
-	if r.Lost == nil {
-		r.Lost = map[string]int64{}
+	report, err := openReport(r)
+	if err != nil {
+		return nil, fmt.Errorf("the report of what is lost: %w", err)
 	}
-	return &rewriter{n, keeper, metadataversion.NewRewriter(to), r, &report{path: r.Report}, map[string]bool{}}, nil
+	return &rewriter{n, keeper, metadataversion.NewRewriter(to), r, report}, nil
 }
 
 // store rewrites one shard. It is not finished where transactions in it have to end first.
@@ -306,8 +315,8 @@ func (p *pass) visit(at storage.Offset, rec storage.Record) error {
 		it.value = rec.Value
 	}
 	it.value = append([]byte{}, it.value...)
-	if res.Lost != 0 && !p.told[string(rec.Key)] {
-		p.losses = append(p.losses, newLoss(p.s, rec, res))
+	if res.Lost != 0 {
+		p.losses = append(p.losses, newLoss(p.s, at, rec, res))
 	}
 	p.items = append(p.items, it)
 	p.bytes += len(it.key) + len(it.value)
@@ -318,12 +327,13 @@ func (p *pass) visit(at storage.Offset, rec storage.Record) error {
 }
 
 // flush writes what is lost to the report, then has the shard write the batch, and waits
-// until it is durable. A crash between the two reports something twice, at worst.
+// until it is durable. What a crash between the two leaves in the report is not lost, and is
+// lost then.
 func (p *pass) flush() error {
 	if len(p.items) == 0 {
 		return nil
 	}
-	if err := p.report.write(p.losses); err != nil {
+	if err := p.report.write(p.losses, p.r.Lost); err != nil {
 		return fmt.Errorf("the report of what is lost: %w", err)
 	}
 	began := time.Now()
@@ -345,8 +355,8 @@ func (p *pass) flush() error {
 			mu.Lock()
 			defer mu.Unlock()
 			failed = errors.Join(failed, err)
-			for i := 0; written < len(items) && i < len(items); i++ {
-				p.told[string(items[i].key)] = true
+			if err == nil && written == len(items) {
+				p.report.gone(p.s.id, items)
 			}
 			sent.Done()
 		})
@@ -357,7 +367,11 @@ func (p *pass) flush() error {
 		return failed
 	}
 	p.count()
-	if !p.n.sleep(min(rest*time.Since(began), longest)) {
+	took := time.Since(began)
+	if err := p.n.noteRewrite(p.r, false); err != nil {
+		return err
+	}
+	if !p.n.sleep(min((rest+1)*took, took+longest) - time.Since(began)) {
 		return errStopped
 	}
 	return nil
@@ -370,11 +384,6 @@ func (p *pass) count() {
 			p.r.Deleted++
 		} else {
 			p.r.Rewritten++
-		}
-	}
-	for _, l := range p.losses {
-		for _, what := range l.Lost {
-			p.r.Lost[l.Type+" "+what]++
 		}
 	}
 	p.items, p.losses, p.bytes = p.items[:0], p.losses[:0], 0

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/kcoord/kcoord/metadataversion"
@@ -126,7 +128,7 @@ func (n *Node) Change(ctx context.Context, c Change) (*Changed, error) {
 		if status.To != c.To.String() || n.Finalized().Levels != c.To.Levels {
 			return nil, fmt.Errorf("%w: going to %s", ErrRewriting, status.To)
 		}
-		done.Checkpoint, done.Report, done.Rewriting = status.Checkpoint, status.Report, true
+		done.Checkpoint, done.CheckpointBytes, done.Report, done.Rewriting = status.Checkpoint, status.CheckpointBytes, status.Report, true
 		return done, nil
 	}
 	if !Lowers(done.From, c.To) {
@@ -152,7 +154,9 @@ func (n *Node) Change(ctx context.Context, c Change) (*Changed, error) {
 // lower takes the checkpoint, if something will be lost, and begins the rewrite.
 func (n *Node) lower(c *Changed) error {
 	now := time.Now().UTC()
-	r := &rewriteRecord{From: c.From.String(), To: c.To.String(), Release: c.To.Release.String(), Began: now}
+	r := &rewriteRecord{
+		From: c.From.String(), To: c.To.String(), Release: c.To.Release.String(), Began: now, Planned: c.Plan.Rewritten + c.Plan.Deleted,
+	}
 	if n.o.Downgrades != "" {
 		name := fmt.Sprintf("%s-%s-to-%s", now.Format("20060102T150405.000Z"), c.From.Version, c.To.Version)
 		r.Report = filepath.Join(n.o.Downgrades, name, "report.jsonl")
@@ -164,15 +168,28 @@ func (n *Node) lower(c *Changed) error {
 		if n.o.Checkpoint == nil || r.Checkpoint == "" {
 			return ErrNoCheckpoint
 		}
-		size, err := n.o.Checkpoint(r.Checkpoint)
-		if err != nil {
-			return err
+		var err error
+		if r.Bytes, err = n.o.Checkpoint(r.Checkpoint); err != nil {
+			_ = os.Remove(filepath.Dir(r.Checkpoint)) // empty, unless somebody put something there
+			return noCheckpoint(err)
 		}
-		c.Checkpoint, c.CheckpointBytes = r.Checkpoint, size
+		c.Checkpoint, c.CheckpointBytes = r.Checkpoint, r.Bytes
 	}
 	c.Report, c.Rewriting = r.Report, true
 	n.audit(c)
 	return n.finalize(c.To, r)
+}
+
+// noCheckpoint says what to do about a checkpoint that failed.
+func noCheckpoint(err error) error {
+	remedy := ""
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = ": free some space there"
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		remedy = ": let kcoord write there"
+	}
+	return fmt.Errorf("nothing was changed, since no checkpoint could be taken: %w%s", err, remedy)
 }
 
 // finalize makes a version durable, and then what is written; at last the rewrite

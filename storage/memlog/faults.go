@@ -65,6 +65,12 @@ func (b *Backend) Crash() *Backend {
 	b.pump.Wait()
 	b.delivering.Lock() // a Sync on another stack ends too
 	defer b.delivering.Unlock()
+	return b.Durable()
+}
+
+// Durable is another backend with what a crash would leave of this one, which goes on. It
+// may be called in a durable callback.
+func (b *Backend) Durable() *Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	after := newBackend(b.index, b.manual)
