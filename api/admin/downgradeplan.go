@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator"
@@ -28,7 +30,7 @@ func planOf(p *metadataversion.Plan) *adminpb.DowngradePlan {
 		out.Between = append(out.Between, &adminpb.IncompatibleVersion{Version: v.String(), Why: v.WhyNotCompatible()})
 	}
 	for _, f := range p.Fatal {
-		out.Fatal = append(out.Fatal, &adminpb.FatalClient{Entity: valid(f.Entity), MemberId: valid(f.Member), ProducerId: f.ProducerID})
+		out.Fatal = append(out.Fatal, &adminpb.FatalClient{Entity: valid(f.Entity), MemberId: valid(f.Member), ProducerId: f.ProducerID, InTransaction: f.InTransaction})
 	}
 	return out
 }
@@ -56,15 +58,42 @@ func lossesOf(losses []metadataversion.Loss, to metadataversion.Target) []*admin
 	return all
 }
 
-// refusedDowngrade has every reason, each with one example: it goes in a header.
+// What a refusal says goes in headers, of which some clients take 8 KB in all.
+const (
+	maxDetails = 3500
+	maxMessage = 700
+	maxExample = 512
+)
+
+// refusedDowngrade has every reason, as far as there is room with an example and a text.
 func refusedDowngrade(p *metadataversion.Plan) error {
 	detail := &adminpb.DowngradeRefused{From: p.From.String(), To: p.To.String(), Losses: lossesOf(p.Losses, p.To)}
 	var reasons []string
+	size := 0
 	for _, l := range detail.Losses {
 		l.Top, l.Examples = nil, l.Examples[:min(len(l.Examples), 1)]
-		reasons = append(reasons, l.Reason)
+		if proto.Size(l) > maxExample {
+			l.Examples = nil
+		}
+		if size += len(l.Reason); size <= maxMessage {
+			reasons = append(reasons, l.Reason)
+		}
 	}
-	s := status.Newf(codes.FailedPrecondition, "the downgrade to %s would lose what is stored: %s", p.To, strings.Join(reasons, "; "))
+	if more := len(detail.Losses) - len(reasons); more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
+	}
+	for _, shorter := range []func(*adminpb.DowngradeLoss){
+		func(l *adminpb.DowngradeLoss) { l.Examples = nil },
+		func(l *adminpb.DowngradeLoss) { l.Reason = "" },
+	} {
+		if proto.Size(detail) <= maxDetails {
+			break
+		}
+		for _, l := range detail.Losses {
+			shorter(l)
+		}
+	}
+	s := status.New(codes.FailedPrecondition, fmt.Sprintf("the downgrade to %s would lose what is stored: %s", p.To, strings.Join(reasons, "; ")))
 	if with, err := s.WithDetails(detail); err == nil {
 		s = with
 	}
@@ -75,6 +104,6 @@ func rewriteOf(s coordinator.RewriteStatus, under bool) *adminpb.Rewrite {
 	return &adminpb.Rewrite{
 		UnderWay: under, From: s.From, To: s.To, Began: s.Began.UnixMilli(), Forced: s.Forced, Checkpoint: s.Checkpoint, Report: s.Report,
 		ShardsDone: int32(s.Shards), Shards: int32(s.Of), Rewritten: s.Rewritten, Deleted: s.Deleted, Lost: s.Lost,
-		Waiting: int32(s.Waiting), Problem: s.Problem,
+		Waiting: int32(s.Waiting), Problem: s.Problem, Planned: s.Planned, CheckpointBytes: s.CheckpointBytes,
 	}
 }

@@ -1,16 +1,21 @@
 package admin
 
 import (
+	"encoding/base64"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator/group"
+	"github.com/kcoord/kcoord/metadataversion"
 )
 
 // commitWithID is a commit that keeps a topic id.
@@ -111,5 +116,51 @@ func TestDowngrade(t *testing.T) {
 	}
 	if _, err := c.Upgrade(t.Context(), &adminpb.UpgradeRequest{To: "3.3"}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("upgrade down: %v", err)
+	}
+}
+
+// TestRefusalFitsIntoHeaders: whatever clients chose as names, and however many reasons there are. gRPC's Java takes 8 KB
+// of headers, in which details are in base64.
+func TestRefusalFitsIntoHeaders(t *testing.T) {
+	const headers = 8 << 10
+	w := newWorld(t)
+	c := adminpb.NewVersionsClient(w.conn)
+	w.commitWithID(strings.Repeat("x", 32_000))
+	var trailer metadata.MD
+	stream, err := c.Downgrade(t.Context(), &adminpb.DowngradeRequest{To: "2.0"})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	trailer = stream.Trailer()
+	size := 0
+	for name, values := range trailer {
+		for _, v := range values {
+			size += len(name) + base64.StdEncoding.EncodedLen(len(v))
+		}
+	}
+	if s := status.Convert(err); s.Code() != codes.FailedPrecondition || len(s.Details()) != 1 || size == 0 || size > headers {
+		t.Errorf("%d bytes of headers, %d details, %v", size, len(s.Details()), s.Code())
+	}
+
+	p := &metadataversion.Plan{From: metadataversion.TargetOf(metadataversion.Latest), To: metadataversion.TargetOf(metadataversion.V2_0_IV0)}
+	for typ := range int16(18) {
+		for _, what := range []metadataversion.Fields{metadataversion.WholeRecord, metadataversion.Damaged} {
+			p.Losses = append(p.Losses, metadataversion.Loss{Type: typ, What: what, Records: 1 << 40, Entities: 1 << 14, Examples: []metadataversion.Example{{
+				Entity: "a group with a name", Key: `{"group":"a group with a name","topic":"a topic","partition":1}`,
+			}}})
+		}
+	}
+	s := status.Convert(refusedDowngrade(p))
+	if size := base64.StdEncoding.EncodedLen(proto.Size(s.Proto())) + len(s.Message()); size > headers-500 || len(s.Details()) != 1 {
+		t.Fatalf("%d bytes, %d details", size, len(s.Details()))
+	}
+	refused := s.Details()[0].(*adminpb.DowngradeRefused)
+	if len(refused.GetLosses()) != len(p.Losses) || !strings.Contains(s.Message(), "; and 3") {
+		t.Errorf("%d of %d reasons: %s", len(refused.GetLosses()), len(p.Losses), s.Message())
+	}
+	for _, l := range refused.GetLosses() {
+		if l.GetWhat() == "" || l.GetType() == "" || l.GetRecords() != 1<<40 {
+			t.Errorf("%v", l)
+		}
 	}
 }

@@ -159,9 +159,13 @@ type Rewrite struct {
 	// Shards that wait for transactions in them to end.
 	Waiting int32 `protobuf:"varint,13,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// Why it does not go on; it is tried again.
-	Problem       string `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Problem string `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
+	// Records to rewrite and to delete, as the plan counted them.
+	Planned int64 `protobuf:"varint,15,opt,name=planned,proto3" json:"planned,omitempty"`
+	// The size that the checkpoint had.
+	CheckpointBytes int64 `protobuf:"varint,16,opt,name=checkpoint_bytes,json=checkpointBytes,proto3" json:"checkpoint_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Rewrite) Reset() {
@@ -290,6 +294,20 @@ func (x *Rewrite) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *Rewrite) GetPlanned() int64 {
+	if x != nil {
+		return x.Planned
+	}
+	return 0
+}
+
+func (x *Rewrite) GetCheckpointBytes() int64 {
+	if x != nil {
+		return x.CheckpointBytes
+	}
+	return 0
 }
 
 type PlanDowngradeRequest struct {
@@ -991,7 +1009,7 @@ func (x *LossExample) GetProblem() string {
 	return ""
 }
 
-// A client that has to give up: a group's member or a producer in a transaction.
+// A client that has to give up with the target's release: a group's member or a producer.
 type FatalClient struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Group or transactional id.
@@ -999,6 +1017,7 @@ type FatalClient struct {
 	// "" for producers.
 	MemberId      string `protobuf:"bytes,2,opt,name=member_id,json=memberId,proto3" json:"member_id,omitempty"`
 	ProducerId    int64  `protobuf:"varint,3,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	InTransaction bool   `protobuf:"varint,4,opt,name=in_transaction,json=inTransaction,proto3" json:"in_transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1054,7 +1073,15 @@ func (x *FatalClient) GetProducerId() int64 {
 	return 0
 }
 
-// A detail of FAILED_PRECONDITION: every reason, each with one example.
+func (x *FatalClient) GetInTransaction() bool {
+	if x != nil {
+		return x.InTransaction
+	}
+	return false
+}
+
+// A detail of FAILED_PRECONDITION: every reason. Each has an example and a line of text, unless
+// that would be more than fits into the headers that clients take.
 type DowngradeRefused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -1448,7 +1475,7 @@ const file_admin_versions_proto_rawDesc = "" +
 	"\arewrite\x18\x05 \x01(\v2\x18.kcoord.admin.v1.RewriteR\arewrite\x1a;\n" +
 	"\rFeaturesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xc6\x03\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x8b\x04\n" +
 	"\aRewrite\x12\x1b\n" +
 	"\tunder_way\x18\x01 \x01(\bR\bunderWay\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
@@ -1467,7 +1494,9 @@ const file_admin_versions_proto_rawDesc = "" +
 	"\adeleted\x18\v \x01(\x03R\adeleted\x126\n" +
 	"\x04lost\x18\f \x03(\v2\".kcoord.admin.v1.Rewrite.LostEntryR\x04lost\x12\x18\n" +
 	"\awaiting\x18\r \x01(\x05R\awaiting\x12\x18\n" +
-	"\aproblem\x18\x0e \x01(\tR\aproblem\x1a7\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x18\n" +
+	"\aplanned\x18\x0f \x01(\x03R\aplanned\x12)\n" +
+	"\x10checkpoint_bytes\x18\x10 \x01(\x03R\x0fcheckpointBytes\x1a7\n" +
 	"\tLostEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"&\n" +
@@ -1523,12 +1552,13 @@ const file_admin_versions_proto_rawDesc = "" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\x05R\aversion\x12\x18\n" +
-	"\aproblem\x18\x05 \x01(\tR\aproblem\"c\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\x8a\x01\n" +
 	"\vFatalClient\x12\x16\n" +
 	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x1b\n" +
 	"\tmember_id\x18\x02 \x01(\tR\bmemberId\x12\x1f\n" +
 	"\vproducer_id\x18\x03 \x01(\x03R\n" +
-	"producerId\"n\n" +
+	"producerId\x12%\n" +
+	"\x0ein_transaction\x18\x04 \x01(\bR\rinTransaction\"n\n" +
 	"\x10DowngradeRefused\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x126\n" +
