@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -61,6 +62,9 @@ func (a *adminFlags) ask(ctx context.Context, call func(context.Context, api) er
 
 // stay is ask without a bound.
 func (a *adminFlags) stay(ctx context.Context, call func(context.Context, api) error) error {
+	if host, port, err := net.SplitHostPort(a.Admin); err != nil || host == "" || port == "" {
+		return mistake{fmt.Errorf("--admin %q: say it as HOST:PORT", a.Admin)}
+	}
 	conn, err := grpc.NewClient(a.Admin, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(admin.MaxMessage), grpc.MaxCallSendMsgSize(admin.MaxMessage)))
 	if err != nil {
@@ -82,9 +86,12 @@ func (a *adminFlags) explained(err error) error {
 	}
 	words := errors.New(s.Message())
 	switch s.Code() {
-	case codes.Unavailable:
-		if strings.Contains(s.Message(), "connect") && strings.Contains(s.Message(), "transport") {
+	case codes.Unavailable: // in gRPC's words, unless kcoord says it itself
+		switch said := s.Message(); {
+		case strings.Contains(said, "resolver error"), strings.Contains(said, "connect") && strings.Contains(said, "transport"):
 			return mistake{fmt.Errorf("no kcoord answers on %s: start it with --admin %s, or say where it is with --admin", a.Admin, a.Admin)}
+		case strings.HasPrefix(said, "error reading from server"), strings.Contains(said, "closing transport"):
+			return fmt.Errorf("the kcoord on %s went away before it had answered: see what it has done when it is back", a.Admin)
 		}
 	case codes.InvalidArgument, codes.NotFound:
 		return mistake{words}

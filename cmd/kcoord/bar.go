@@ -46,6 +46,12 @@ func (b *bar) clear() {
 	}
 }
 
+// say writes a line that stays.
+func (b *bar) say(format string, args ...any) {
+	b.clear()
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
+
 // size is a number of bytes for people.
 func size(n int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 )
 
@@ -39,8 +42,8 @@ func (d *downgradeToCommand) Run(ctx context.Context) error {
 		}
 		switch lossy := len(plan.GetLosses()) > 0; {
 		case lossy && !d.Force:
-			return refusal{fmt.Errorf("the downgrade to %s would lose what is stored, in %d ways: nothing was changed. --force takes a checkpoint and goes ahead",
-				plan.GetTo(), len(plan.GetLosses()))}
+			return refusal{fmt.Errorf("the downgrade to %s would lose what is stored, in %s: nothing was changed. --force takes a checkpoint and goes ahead",
+				plan.GetTo(), count(int64(len(plan.GetLosses())), "way"))}
 		case d.DryRun:
 			return d.notYet("Nothing was changed.")
 		}
@@ -130,13 +133,16 @@ func (d *downgradeToCommand) do(ctx context.Context, api api) error {
 	b := newBar(os.Stderr)
 	defer b.clear()
 	var last *adminpb.Rewrite
+	said := ""
 	for {
 		resp, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			b.clear()
 			return d.ended(last)
-		}
-		if err != nil {
+		case err != nil && last != nil && status.Code(err) == codes.Unavailable:
+			return fmt.Errorf("the kcoord on %s went away: the rewrite goes on when it is started again (kcoord downgrade status tells how far it is)", d.Admin)
+		case err != nil:
 			return err
 		}
 		switch {
@@ -147,7 +153,12 @@ func (d *downgradeToCommand) do(ctx context.Context, api api) error {
 			}
 		case resp.GetRewrite() != nil:
 			last = resp.GetRewrite()
-			b.show(int(last.GetShardsDone()), int(last.GetShards()), "%s", rewriting(last))
+			done, of := progress(last)
+			b.show(done, of, "%s", rewriting(last))
+			if stuck := last.GetProblem(); stuck != "" && stuck != said {
+				b.say("kcoord: %s: it is tried again", stuck)
+				said = stuck
+			}
 		default:
 			p := resp.GetProgress()
 			b.show(int(p.GetShardsDone()), int(p.GetShards()), "planning: %d records read", p.GetRecords())
@@ -155,14 +166,35 @@ func (d *downgradeToCommand) do(ctx context.Context, api api) error {
 	}
 }
 
+// progress of a rewrite is that of its records; those that its plan did not know make it no
+// longer than it is.
+func progress(r *adminpb.Rewrite) (done, of int) {
+	if of = int(r.GetPlanned()); of == 0 {
+		return int(r.GetShardsDone()), int(r.GetShards())
+	}
+	done = min(int(r.GetRewritten()+r.GetDeleted()), of)
+	if r.GetUnderWay() {
+		done = min(done, of-1)
+	}
+	return done, of
+}
+
 func rewriting(r *adminpb.Rewrite) string {
 	switch {
 	case r.GetProblem() != "":
 		return "trying again: " + r.GetProblem()
 	case r.GetWaiting() > 0:
-		return fmt.Sprintf("waiting for transactions in %d shards", r.GetWaiting())
+		return fmt.Sprintf("waiting for transactions in %s", count(int64(r.GetWaiting()), "shard"))
 	}
-	return fmt.Sprintf("%d records rewritten, %d deleted", r.GetRewritten(), r.GetDeleted())
+	return fmt.Sprintf("%s rewritten, %d deleted", count(r.GetRewritten(), "record"), r.GetDeleted())
+}
+
+// count is a number of things.
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (d *downgradeToCommand) started(s *adminpb.DowngradeStarted) error {
@@ -188,7 +220,7 @@ func (d *downgradeToCommand) ended(r *adminpb.Rewrite) error {
 	case d.Output == "json":
 		return printJSON(r)
 	}
-	fmt.Printf("At %s now: %d records rewritten, %d deleted.\n", r.GetTo(), r.GetRewritten(), r.GetDeleted())
+	fmt.Printf("At %s now: %s rewritten, %d deleted.\n", r.GetTo(), count(r.GetRewritten(), "record"), r.GetDeleted())
 	return showLost(r)
 }
 
@@ -230,7 +262,7 @@ func (d *downgradeStatusCommand) Run(ctx context.Context) error {
 			fmt.Printf("Rewritten from %s to %s: %s.\n", r.GetFrom(), r.GetTo(), rewriting(r))
 		}
 		if r.GetCheckpoint() != "" {
-			fmt.Printf("Checkpoint:\n  %s\n", r.GetCheckpoint())
+			fmt.Printf("Checkpoint, %s when it was taken:\n  %s\n", size(r.GetCheckpointBytes()), r.GetCheckpoint())
 		}
 		return showLost(r)
 	})
