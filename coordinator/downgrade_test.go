@@ -129,6 +129,11 @@ func smallStore(t testing.TB, fs vfs.FS) *pebblelog.Backend {
 
 const testShards = 3 // of either log
 
+// usually is how long a rewrite rests outside of tests.
+var usually = rest
+
+func init() { rest = 0 }
+
 // testStores are the shards with the log that each is of.
 func testStores(visit func(metadataversion.Log, storage.ShardID)) {
 	for id := range storage.ShardID(testShards) {
@@ -392,7 +397,9 @@ func crashEverywhere(t *testing.T, to metadataversion.Target, recs []stored) {
 		}
 	}}
 	n := nodeOver(t, c, func(to string) (int64, error) {
+		mu.Lock()
 		path = filepath.Join(filepath.Dir(to), "report.jsonl")
+		mu.Unlock()
 		return b.Checkpoint(to)
 	})
 	mu.Lock()
@@ -557,6 +564,86 @@ func TestGroupsAreServedDuringARewrite(t *testing.T) {
 		if got := offset(t, n, fmt.Sprint("g", g), "t0"); got != last[g] {
 			t.Errorf("g%d: %d after a restart, %d was acknowledged", g, got, last[g])
 		}
+	}
+	n.Close()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingComesBetweenPlanAndDowngrade: what is committed once the plan was made, and would be
+// lost, refuses the downgrade all the same; or is in the checkpoint where that is forced.
+func TestNothingComesBetweenPlanAndDowngrade(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		b := smallStore(t, vfs.NewMem())
+		inCheckpoint := 0
+		n := nodeOver(t, b, func(string) (int64, error) {
+			inCheckpoint = len(latestOf(t, b))
+			return 1, nil
+		})
+		to := metadataversion.TargetOf(metadataversion.V3_3_IV3)
+		plans := 0
+		_, err := n.Change(t.Context(), Change{To: to, Force: force, Progress: func(p Progress) {
+			if p.Shards < p.Of {
+				return
+			}
+			if plans++; plans == 1 {
+				req := commit("g", "t", 5)
+				req.Topics[0].TopicID = [16]byte{1}
+				do[*kmsg.OffsetCommitResponse](t, n, req)
+			}
+		}})
+		var lossy *Lossy
+		switch {
+		case !force && (!errors.As(err, &lossy) || n.Finalized().Version != metadataversion.Latest || inCheckpoint != 0):
+			t.Errorf("unforced: %v, at %s", err, n.Finalized().Version)
+		case force && (err != nil || inCheckpoint != 1):
+			t.Errorf("forced: %v, %d records in the checkpoint", err, inCheckpoint)
+		}
+		if force {
+			finish(t, n)
+		} else { // as before
+			req := commit("h", "t", 5)
+			req.Topics[0].TopicID = [16]byte{1}
+			do[*kmsg.OffsetCommitResponse](t, n, req)
+			plan, err := n.PlanDowngrade(t.Context(), to, nil)
+			if err != nil || plan.Losses[0].Records != 2 {
+				t.Errorf("%v, %v", plan, err)
+			}
+		}
+		n.Close()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestStuckReport: a rewrite that cannot write its report says so, goes on when it can, and says so no more.
+func TestStuckReport(t *testing.T) {
+	b := smallStore(t, vfs.NewMem())
+	var folder string
+	n := nodeOver(t, b, func(to string) (int64, error) {
+		folder = filepath.Dir(to)
+		return 1, os.WriteFile(folder, nil, 0o644)
+	})
+	req := commit("g", "t", 5)
+	req.Topics[0].TopicID = [16]byte{1}
+	do[*kmsg.OffsetCommitResponse](t, n, req)
+	if _, err := n.Change(t.Context(), Change{To: metadataversion.TargetOf(metadataversion.V3_3_IV3), Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	for s, under := n.Rewriting(); s.Problem == ""; s, under = n.Rewriting() {
+		if !under {
+			t.Fatalf("%+v", s)
+		}
+		runtime.Gosched()
+	}
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, n)
+	if s, _ := n.Rewriting(); s.Lost["OffsetCommitValue topicId"] != 1 || len(reported(t, s.Report)) != 1 {
+		t.Errorf("%+v", s)
 	}
 	n.Close()
 	if err := b.Close(); err != nil {

@@ -86,6 +86,8 @@ func BenchmarkPlan(b *testing.B) {
 
 // BenchmarkRequestsDuringRewrite measures commits with and without a forced rewrite beside them.
 func BenchmarkRequestsDuringRewrite(b *testing.B) {
+	rest = usually
+	defer func() { rest = 0 }()
 	for b.Loop() {
 		store := offsetsOnDisk(b, benchOffsets/5)
 		n := nodeOver(b, store, store.Checkpoint)

@@ -59,6 +59,9 @@ type report struct {
 	f    *os.File
 	size int64          // of the lines that are whole
 	told map[place]bool // what is in it and may come again
+	// What was added and is not in it, and the lines for it.
+	next []loss
+	buf  bytes.Buffer
 }
 
 // openReport goes on with the report of a rewrite that was begun before, if there is one, and
@@ -103,17 +106,37 @@ func openReport(of *rewriteRecord) (*report, error) {
 	return r, nil
 }
 
-// write adds losses, and counts those that are new.
-func (r *report) write(losses []loss, lost map[string]int64) error {
-	losses = slices.DeleteFunc(losses, func(l loss) bool { return r.told[place{l.shard, l.Offset}] })
-	if err := r.append(losses); err != nil {
+// add takes in a loss, unless it is told of already. It is there when sync has returned.
+func (r *report) add(l loss) error {
+	if r.told[place{l.shard, l.Offset}] {
+		return nil
+	}
+	r.next = append(r.next, loss{Type: l.Type, Lost: l.Lost, Offset: l.Offset, shard: l.shard})
+	if r.path == "" {
+		return nil
+	}
+	e := json.NewEncoder(&r.buf)
+	e.SetEscapeHTML(false)
+	return e.Encode(l)
+}
+
+// sync makes durable what was added, and counts it.
+func (r *report) sync(lost map[string]int64) error {
+	if err := r.append(); err != nil {
 		return err
 	}
-	for _, l := range losses {
+	for _, l := range r.next {
 		r.told[place{l.shard, l.Offset}] = true
 		count(lost, l)
 	}
+	r.clear()
 	return nil
+}
+
+// clear gives up what was added and is not durable.
+func (r *report) clear() {
+	r.next = r.next[:0]
+	r.buf.Reset()
 }
 
 // gone forgets records that are not there any more.
@@ -134,17 +157,9 @@ func count(lost map[string]int64, l loss) {
 	}
 }
 
-func (r *report) append(losses []loss) error {
-	if len(losses) == 0 || r.path == "" {
+func (r *report) append() error {
+	if r.buf.Len() == 0 {
 		return nil
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	for _, l := range losses {
-		if err := e.Encode(l); err != nil {
-			return err
-		}
 	}
 	if r.f == nil {
 		if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
@@ -157,13 +172,13 @@ func (r *report) append(losses []loss) error {
 		r.f = f
 	}
 	// At its place, so that what a full disk has left of a line is written over.
-	if _, err := r.f.WriteAt(b.Bytes(), r.size); err != nil {
+	if _, err := r.f.WriteAt(r.buf.Bytes(), r.size); err != nil {
 		return err
 	}
 	if err := r.f.Sync(); err != nil {
 		return err
 	}
-	r.size += int64(b.Len())
+	r.size += int64(r.buf.Len())
 	return nil
 }
 

@@ -22,15 +22,20 @@ import (
 // not finished is gone through again; which ones are is in the ledger. A shard is
 // finished when a pass over it finds nothing more, and its log has been purged.
 
-// Bounds of a batch.
 const (
-	batchRecords = 128
-	batchBytes   = 128 << 10
-	// rest is how long a rewrite rests after a batch, in times that the batch took, so that
-	// groups are served about as fast as ever; longest at most.
-	rest    = 2
-	longest = 50 * time.Millisecond
+	// Bounds of what is read and reported at once, with one sync of the report.
+	chunkRecords = 2048
+	chunkBytes   = 1 << 20
+	// Records of a chunk that are written at once.
+	batchRecords = 64
+	// stretch is how long a rewrite works without a rest, and longest how long that is at most.
+	stretch = 2 * time.Millisecond
+	longest = 200 * time.Millisecond
 )
+
+// rest is how long a rewrite rests, in times that it worked, so that groups are served about as
+// fast as ever. Only tests are in a hurry.
+var rest = 10
 
 // again is how long a shard that has something pending is left alone.
 const again = time.Second
@@ -48,7 +53,7 @@ type RewriteStatus struct {
 	Report          string
 	Shards, Of      int   // finished
 	Planned         int64 // records to rewrite and to delete
-	Rewritten       int64 // with those before a restart, of which a batch may be missing after a crash
+	Rewritten       int64 // with those before a restart, of which a chunk may be missing after a crash
 	Deleted         int64
 	Lost            map[string]int64 // records by what they lost
 	Waiting         int              // shards that wait for the transactions in them to end
@@ -223,6 +228,7 @@ type rewriter struct {
 	rw     *metadataversion.Rewriter
 	r      *rewriteRecord
 	report *report
+	rested time.Time // when it last did
 }
 
 func (n *Node) newRewriter(r *rewriteRecord) (*rewriter, error) {
@@ -240,13 +246,26 @@ func (n *Node) newRewriter(r *rewriteRecord) (*rewriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the report of what is lost: %w", err)
 	}
-	return &rewriter{n, keeper, metadataversion.NewRewriter(to), r, report}, nil
+	return &rewriter{n, keeper, metadataversion.NewRewriter(to), r, report, time.Now()}, nil
+}
+
+// pause rests when it is time to.
+func (w *rewriter) pause() error {
+	worked := time.Since(w.rested)
+	if worked < stretch {
+		return nil
+	}
+	if !w.n.sleep(min(time.Duration(rest)*worked, longest)) {
+		return errStopped
+	}
+	w.rested = time.Now()
+	return nil
 }
 
 // store rewrites one shard. It is not finished where transactions in it have to end first.
 func (w *rewriter) store(s *store) (finished bool, err error) {
 	// What was decided under the old version is durable from here on, so that passes see it.
-	if err := w.settle(s); err != nil {
+	if err := settle([]*store{s}); err != nil {
 		return false, err
 	}
 	for range 3 {
@@ -260,15 +279,12 @@ func (w *rewriter) store(s *store) (finished bool, err error) {
 		if p.pending > 0 {
 			return false, nil
 		}
-		return true, w.keeper.Purge(s.id, func(key []byte) bool { return !w.rw.ReadsTombstone(s.log, key) })
+		if err := w.keeper.Purge(s.id, func(key []byte) bool { return !w.rw.ReadsTombstone(s.log, key) }); err != nil {
+			return false, err
+		}
+		return true, w.pause()
 	}
 	return false, nil
-}
-
-func (w *rewriter) settle(s *store) error {
-	told := make(chan error, 1)
-	s.send("", true, nil, func(_ int, err error) { told <- err })
-	return <-told
 }
 
 // pass goes once through a shard.
@@ -280,11 +296,11 @@ type pass struct {
 
 	items   []item
 	bytes   int
-	losses  []loss
 	scratch []byte
 }
 
 func (p *pass) run() error {
+	p.report.clear()
 	err := p.keeper.Latest(p.s.id, func(at storage.Offset, rec storage.Record) error {
 		if p.n.stopped() {
 			return errStopped
@@ -292,7 +308,10 @@ func (p *pass) run() error {
 		if rec.Value == nil {
 			return nil // purged, where it does harm
 		}
-		return p.visit(at, rec)
+		if err := p.visit(at, rec); err != nil {
+			return err
+		}
+		return p.pause()
 	})
 	if err != nil {
 		return err
@@ -316,41 +335,55 @@ func (p *pass) visit(at storage.Offset, rec storage.Record) error {
 	}
 	it.value = append([]byte{}, it.value...)
 	if res.Lost != 0 {
-		p.losses = append(p.losses, newLoss(p.s, at, rec, res))
+		if err := p.report.add(newLoss(p.s, at, rec, res)); err != nil {
+			return err
+		}
 	}
 	p.items = append(p.items, it)
 	p.bytes += len(it.key) + len(it.value)
-	if len(p.items) < batchRecords && p.bytes < batchBytes {
+	if len(p.items) < chunkRecords && p.bytes < chunkBytes {
 		return nil
 	}
 	return p.flush()
 }
 
-// flush writes what is lost to the report, then has the shard write the batch, and waits
-// until it is durable. What a crash between the two leaves in the report is not lost, and is
-// lost then.
+// flush writes what is lost to the report, then has the shard write the chunk in batches. What a
+// crash between the two leaves in the report is not lost, and is lost then.
 func (p *pass) flush() error {
 	if len(p.items) == 0 {
 		return nil
 	}
-	if err := p.report.write(p.losses, p.r.Lost); err != nil {
+	if err := p.report.sync(p.r.Lost); err != nil {
 		return fmt.Errorf("the report of what is lost: %w", err)
 	}
-	began := time.Now()
+	for batch := range slices.Chunk(p.items, batchRecords) {
+		if err := p.pause(); err != nil {
+			return err
+		}
+		if err := p.write(batch); err != nil {
+			return err
+		}
+	}
+	p.items, p.bytes = p.items[:0], 0
+	return p.n.noteRewrite(p.r, false)
+}
+
+// write has the shard write a batch, and waits until it is durable.
+func (p *pass) write(batch []item) error {
 	var mu sync.Mutex
 	var sent sync.WaitGroup
 	var failed error
-	for from := 0; from < len(p.items); {
-		entity, has := p.s.entity(p.items[from].key)
+	for from := 0; from < len(batch); {
+		entity, has := p.s.entity(batch[from].key)
 		to := from + 1
-		for to < len(p.items) {
-			if next, also := p.s.entity(p.items[to].key); next != entity || also != has {
+		for to < len(batch) {
+			if next, also := p.s.entity(batch[to].key); next != entity || also != has {
 				break
 			}
 			to++
 		}
 		sent.Add(1)
-		items := p.items[from:to]
+		items := batch[from:to]
 		p.s.send(entity, !has, items, func(written int, err error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -366,25 +399,12 @@ func (p *pass) flush() error {
 	if failed != nil {
 		return failed
 	}
-	p.count()
-	took := time.Since(began)
-	if err := p.n.noteRewrite(p.r, false); err != nil {
-		return err
-	}
-	if !p.n.sleep(min((rest+1)*took, took+longest) - time.Since(began)) {
-		return errStopped
-	}
-	return nil
-}
-
-// count adds the batch, which is durable, to the record.
-func (p *pass) count() {
-	for _, it := range p.items {
+	for _, it := range batch {
 		if it.deleted {
 			p.r.Deleted++
 		} else {
 			p.r.Rewritten++
 		}
 	}
-	p.items, p.losses, p.bytes = p.items[:0], p.losses[:0], 0
+	return nil
 }

@@ -137,22 +137,56 @@ func (n *Node) Change(ctx context.Context, c Change) (*Changed, error) {
 		}
 		return done, n.finalize(c.To, nil)
 	}
-	plan, err := n.PlanDowngrade(ctx, c.To, c.Progress)
-	if err != nil {
-		return nil, err
+	if err := n.planFor(ctx, c, done); err != nil || c.DryRun {
+		return done, err
 	}
-	done.Plan = plan
-	switch {
-	case plan.Lossy() && !c.Force:
-		return done, &Lossy{plan}
-	case c.DryRun:
-		return done, nil
-	}
-	return done, n.lower(done)
+	return done, n.lower(ctx, c, done)
 }
 
-// lower takes the checkpoint, if something will be lost, and begins the rewrite.
-func (n *Node) lower(c *Changed) error {
+// planFor plans, and refuses what would lose something unless it is forced.
+func (n *Node) planFor(ctx context.Context, c Change, done *Changed) (err error) {
+	done.Plan, err = n.PlanDowngrade(ctx, c.To, c.Progress)
+	if err == nil && done.Plan.Lossy() && !c.Force {
+		err = &Lossy{done.Plan}
+	}
+	return err
+}
+
+// lower plans again while everything is written as the target wants it, so that nothing which
+// would be lost comes in after the plan and the checkpoint. If it does not go ahead, records
+// are written as before.
+func (n *Node) lower(ctx context.Context, c Change, done *Changed) error {
+	lowered, stores := Finalized{Version: c.To.Version, Levels: c.To.Levels}, n.stores()
+	for _, s := range stores {
+		s.write(lowered)
+	}
+	err := settle(stores)
+	if err == nil {
+		err = n.planFor(ctx, c, done)
+	}
+	if err == nil {
+		err = n.begin(done)
+	}
+	if err != nil {
+		for _, s := range stores {
+			s.write(n.Finalized())
+		}
+	}
+	return err
+}
+
+// settle waits until all that was decided in shards is durable.
+func settle(stores []*store) (err error) {
+	for _, s := range stores {
+		told := make(chan error, 1)
+		s.send("", true, nil, func(_ int, err error) { told <- err })
+		err = errors.Join(err, <-told)
+	}
+	return err
+}
+
+// begin takes the checkpoint, if something will be lost, and begins the rewrite.
+func (n *Node) begin(c *Changed) error {
 	now := time.Now().UTC()
 	r := &rewriteRecord{
 		From: c.From.String(), To: c.To.String(), Release: c.To.Release.String(), Began: now, Planned: c.Plan.Rewritten + c.Plan.Deleted,
