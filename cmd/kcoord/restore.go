@@ -22,6 +22,9 @@ func (r *downgradeRestoreCommand) Run() error {
 	if err != nil {
 		return mistake{err}
 	}
+	if _, err := os.Stat(checkpoint); err != nil {
+		return mistake{fmt.Errorf("%s is no checkpoint: there is no such folder: `kcoord downgrade` named it, and `kcoord downgrade status` does", checkpoint)}
+	}
 	data := r.Data
 	if data == "" { // DATA/downgrades/NAME/checkpoint
 		data = filepath.Dir(filepath.Dir(filepath.Dir(checkpoint)))

@@ -38,7 +38,7 @@ func Restore(fs vfs.FS, checkpoint, dir string) (err error) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	if err := copyFolder(fs, checkpoint, dir+restoring); err != nil {
-		return fmt.Errorf("restore %s: %w", checkpoint, err)
+		return fmt.Errorf("restore %s: nothing was changed: %w", checkpoint, errors.Join(err, fs.RemoveAll(dir+restoring)))
 	}
 	parent := fs.PathDir(dir)
 	if _, err := fs.Stat(dir); err == nil {
