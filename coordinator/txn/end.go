@@ -53,7 +53,7 @@ func (m *Machine) endV2(e *entry, r End, t *state.Txn, p Producer, out *output) 
 		return endReply(concurrentTransactions) // before the epoch: KAFKA-18464
 	}
 	over := t.Status == state.CompleteCommit || t.Status == state.CompleteAbort
-	rotated := over && p == t.Before() && p.ID != t.Producer.ID
+	rotated := over && p.ID != state.NoProducerID && p == t.Before() && p.ID != t.Producer.ID
 	again := over && p.Epoch < t.Producer.Epoch && p.Epoch+1 == t.Producer.Epoch && !t.Producer.Epoch.Fences() || rotated
 	switch {
 	case t.Producer.ID != p.ID && !rotated:

@@ -26,14 +26,14 @@ func Pattern(s *string) (re *regexp.Regexp, code int16) {
 }
 
 // list tells of all ids of the shard, in memory or not. States that are none are
-// told back; if there is no other, nothing passes.
+// told back, each once; if there is no other, nothing passes.
 func (m *Machine) list(r List) Response {
 	resp := kmsg.NewPtrListTransactionsResponse()
 	var states []state.Status
 	for _, name := range r.States {
 		if s, is := state.StatusOf(name); is {
 			states = append(states, s)
-		} else {
+		} else if !slices.Contains(resp.UnknownStateFilters, name) {
 			resp.UnknownStateFilters = append(resp.UnknownStateFilters, name)
 		}
 	}
