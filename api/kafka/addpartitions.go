@@ -8,12 +8,16 @@ import (
 	"github.com/kcoord/kcoord/coordinator/txn"
 )
 
+// transactionsTopic is Kafka's topic of transactions, which is in no cluster behind kcoord, or in none that counts.
+const transactionsTopic = "__transaction_state"
+
 // addPartitionsToTxn, by version:
 //
 //	0–3   a client's own transaction; PRODUCER_FENCED from 2 on, before: INVALID_PRODUCER_EPOCH
 //	4, 5  several transactions, of brokers: to be added to, or only looked at (KIP-890)
 //
-// Where a partition does not exist, nothing of its transaction is attempted, as in Kafka.
+// Where a partition does not exist, nothing of its transaction is attempted, as in Kafka. Nor where a
+// client names an internal topic, which it cannot write to: a group is added by AddOffsetsToTxn.
 func (k *call) addPartitionsToTxn(body []byte) error {
 	req := kmsg.NewPtrAddPartitionsToTxnRequest()
 	req.Version = k.version
@@ -49,7 +53,7 @@ func (k *call) addPartitions(all []kmsg.AddPartitionsToTxnRequestTransaction, th
 	}
 	for i := range all {
 		t := &all[i]
-		if refused := notThere(t, there); refused != nil {
+		if refused := notThere(t, k.version >= 4, there); refused != nil {
 			k.completePart(i, refused, nil)
 			continue
 		}
@@ -64,10 +68,15 @@ func (k *call) addPartitions(all []kmsg.AddPartitionsToTxnRequestTransaction, th
 	}
 }
 
-// notThere is the answer to a transaction with partitions that don't exist, nil if there are none.
-func notThere(t *kmsg.AddPartitionsToTxnRequestTransaction, there *lookup) *kmsg.AddPartitionsToTxnResponseTransaction {
+// notThere is the answer to a transaction with partitions that don't exist, or that are no client's
+// to write to, nil if there are none.
+func notThere(t *kmsg.AddPartitionsToTxnRequestTransaction, broker bool, there *lookup) *kmsg.AddPartitionsToTxnResponseTransaction {
 	missing := false
-	resp := txn.AnswerPartitions(t, func(topic string, partition int32) int16 {
+	resp := txn.AnswerOnce(t, func(topic string, partition int32) int16 {
+		if !broker && (topic == txn.OffsetsTopic || topic == transactionsTopic) {
+			missing = true
+			return codeTopicAuthorizationFailed
+		}
 		if there.has(topic, partition) {
 			return kerr.OperationNotAttempted.Code
 		}

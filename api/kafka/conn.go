@@ -113,7 +113,7 @@ func (c *conn) readError(err error, size int) error {
 		return c.closed
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errClientGone
+		return errSentAll
 	}
 	return errors.Join(errClientGone, err)
 }
@@ -313,10 +313,11 @@ func (c *conn) isDraining() bool {
 }
 
 // finish ends the connection. Requests before a bad one are answered first, as
-// Kafka, which takes one after the other, would have done.
+// Kafka, which takes one after the other, would have done; and so are those of a client
+// that has sent its last, since it may still read.
 func (c *conn) finish(err error) {
 	var bad *badRequest
-	if errors.Is(err, errDrained) || errors.As(err, &bad) {
+	if errors.Is(err, errDrained) || errors.Is(err, errSentAll) || errors.As(err, &bad) {
 		c.mu.Lock()
 		c.ending = true
 		c.head.Signal()

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -11,18 +12,19 @@ import (
 
 // Codes that are set or looked for here. Those of groups are the coordinator's.
 var (
-	codeUnknownTopicOrPartition = kerr.UnknownTopicOrPartition.Code
-	codeUnknownTopicID          = kerr.UnknownTopicID.Code
-	codeNotAvailable            = kerr.CoordinatorNotAvailable.Code
-	codeLoading                 = kerr.CoordinatorLoadInProgress.Code
-	codeNotCoordinator          = kerr.NotCoordinator.Code
-	codeGroupNotFound           = kerr.GroupIDNotFound.Code
-	codeIllegalGeneration       = kerr.IllegalGeneration.Code
-	codeUnknownMember           = kerr.UnknownMemberID.Code
-	codeInconsistentProtocol    = kerr.InconsistentGroupProtocol.Code
-	codeInvalidRequest          = kerr.InvalidRequest.Code
-	codeUnsupportedVersion      = kerr.UnsupportedVersion.Code
-	codeRebootstrap             = kerr.RebootstrapRequired.Code
+	codeUnknownTopicOrPartition  = kerr.UnknownTopicOrPartition.Code
+	codeUnknownTopicID           = kerr.UnknownTopicID.Code
+	codeNotAvailable             = kerr.CoordinatorNotAvailable.Code
+	codeLoading                  = kerr.CoordinatorLoadInProgress.Code
+	codeNotCoordinator           = kerr.NotCoordinator.Code
+	codeGroupNotFound            = kerr.GroupIDNotFound.Code
+	codeIllegalGeneration        = kerr.IllegalGeneration.Code
+	codeUnknownMember            = kerr.UnknownMemberID.Code
+	codeInconsistentProtocol     = kerr.InconsistentGroupProtocol.Code
+	codeInvalidRequest           = kerr.InvalidRequest.Code
+	codeUnsupportedVersion       = kerr.UnsupportedVersion.Code
+	codeTopicAuthorizationFailed = kerr.TopicAuthorizationFailed.Code
+	codeRebootstrap              = kerr.RebootstrapRequired.Code
 )
 
 // Errors that end a connection.
@@ -37,6 +39,7 @@ var (
 	errLimit      = errors.New("too many connections (max.connections or max.connections.per.ip)")
 	errIdle       = errors.New("nothing came or went for connections.max.idle.ms")
 	errClientGone = errors.New("the client hung up")
+	errSentAll    = fmt.Errorf("%w, or its half of the connection", errClientGone)
 	errRefused    = errors.New("a Produce without an answer (acks=0) to a transaction that does not take it")
 	errDrained    = errors.New("shutting down")
 )

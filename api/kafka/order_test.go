@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -270,4 +271,21 @@ func TestOneWrite(t *testing.T) {
 	if err != nil || n != 50*(4+4+1+4+2+1) {
 		t.Errorf("the first read has %d bytes (%v), not all 50 answers", n, err)
 	}
+}
+
+// A client that has sent its last, and still reads, is answered.
+func TestSentAll(t *testing.T) {
+	s := newStage(t, nothing)
+	c := s.client()
+	first, second := c.send(4, beat("g")), c.send(4, beat("h"))
+	all := []parked{<-s.coord.parked, <-s.coord.parked}
+	if err := c.nc.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		p.reply(kmsg.NewPtrHeartbeatResponse(), nil)
+	}
+	recv[*kmsg.HeartbeatResponse](c, first, beat("g"))
+	recv[*kmsg.HeartbeatResponse](c, second, beat("h"))
+	c.closed()
 }

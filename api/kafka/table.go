@@ -66,7 +66,7 @@ func served(transactionVersion int16) []api {
 		{key: 19, min: 2, max: 7, topics: true}, // CreateTopics
 		{key: 20, min: 1, max: 6, topics: true}, // DeleteTopics
 		{key: 21, min: 0, max: 2},               // DeleteRecords
-		{key: 22, min: 0, max: 5, peek: peekInitProducerID, whole: true, handle: (*call).initProducerID},
+		{key: 22, min: 0, max: 5, peek: peekInitProducerID, whole: true, handle: (*call).initProducerID, pipelined: true},
 		{key: 23, min: 2, max: 4}, // OffsetForLeaderEpoch
 		{key: 24, min: 0, max: 5, handle: (*call).addPartitionsToTxn},
 		{key: 25, min: 0, max: 4, handle: (*call).addOffsetsToTxn},

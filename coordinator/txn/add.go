@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/txn/state"
@@ -54,7 +56,7 @@ func (m *Machine) addPartitions(e *entry, r AddPartitions, out *output) Response
 	p := Producer{ID: ProducerID(r.ProducerID), Epoch: Epoch(r.ProducerEpoch)}
 	if r.VerifyOnly {
 		t, code := m.verify(e, "AddPartitionsToTxn", r.Client, p)
-		return AnswerPartitions(r.AddPartitionsToTxnRequestTransaction, func(topic string, partition int32) int16 {
+		return AnswerOnce(r.AddPartitionsToTxnRequestTransaction, func(topic string, partition int32) int16 {
 			if code != none {
 				return code
 			}
@@ -121,4 +123,24 @@ func AnswerPartitions(r *kmsg.AddPartitionsToTxnRequestTransaction, code func(to
 		resp.Topics = append(resp.Topics, topic)
 	}
 	return &resp
+}
+
+// AnswerOnce says something of each partition once, whatever the request repeats: Kafka answers
+// so where the partitions' codes may differ.
+func AnswerOnce(r *kmsg.AddPartitionsToTxnRequestTransaction, code func(topic string, partition int32) int16) *kmsg.AddPartitionsToTxnResponseTransaction {
+	once := *r
+	once.Topics = nil
+	for _, t := range r.Topics {
+		i := slices.IndexFunc(once.Topics, func(o kmsg.AddPartitionsToTxnRequestTransactionTopic) bool { return o.Topic == t.Topic })
+		if i < 0 {
+			i = len(once.Topics)
+			once.Topics = append(once.Topics, kmsg.AddPartitionsToTxnRequestTransactionTopic{Topic: t.Topic})
+		}
+		o := &once.Topics[i]
+		o.Partitions = append(slices.Clip(o.Partitions), t.Partitions...)
+		slices.Sort(o.Partitions)
+		o.Partitions = slices.Compact(o.Partitions)
+	}
+	once.Topics = slices.DeleteFunc(once.Topics, func(t kmsg.AddPartitionsToTxnRequestTransactionTopic) bool { return len(t.Partitions) == 0 })
+	return AnswerPartitions(&once, code)
 }
