@@ -267,10 +267,29 @@ func shapeCommit(k *call, resp group.Response, err error) kmsg.Response {
 			k.failed(p.ErrorCode)
 		}
 	}
+	if len(k.commit.failed) > 0 {
+		k.mergeTopics(out)
+	}
 	for i := range k.commit.failed {
 		k.addFailure(out, &k.commit.failed[i])
 	}
 	return out
+}
+
+// mergeTopics makes one topic of several entries, as Kafka does where partitions failed.
+func (k *call) mergeTopics(out *kmsg.OffsetCommitResponse) {
+	merged := out.Topics[:0]
+	for _, t := range out.Topics {
+		i := slices.IndexFunc(merged, func(m kmsg.OffsetCommitResponseTopic) bool {
+			return k.version < 10 && m.Topic == t.Topic || k.version >= 10 && m.TopicID == t.TopicID
+		})
+		if i < 0 {
+			merged = append(merged, t)
+			continue
+		}
+		merged[i].Partitions = append(merged[i].Partitions, t.Partitions...)
+	}
+	out.Topics = merged
 }
 
 // commitError answers all that the coordinator was asked for with one code.

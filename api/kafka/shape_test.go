@@ -221,6 +221,15 @@ func TestCommitByVersion(t *testing.T) {
 		if shownCommit(got) != want {
 			t.Errorf("v%d: %s, not %s", v, shownCommit(got), want)
 		}
+		// A topic that is named twice is answered as one where anything failed.
+		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id, 0, 7), topicOf("t", id, 1, 8)))
+		if want = name + " 0:0 1:0 7:3 8:3; "; shownCommit(got) != want {
+			t.Errorf("v%d: %s, not %s", v, shownCommit(got), want)
+		}
+		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id, 0), topicOf("t", id, 1)))
+		if want = name + " 0:0; " + name + " 1:0; "; shownCommit(got) != want {
+			t.Errorf("v%d: %s, not %s", v, shownCommit(got), want)
+		}
 	}
 }
 
