@@ -29,6 +29,69 @@ func TestSaramaIsDenied(t *testing.T) {
 	}
 }
 
+// TestSaramaExactlyOnce kills kcoord under a sarama client that commits offsets with its
+// transactions: with group metadata, and without, which has to be allowed.
+func TestSaramaExactlyOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("metadata", func(t *testing.T) {
+		t.Parallel()
+		saramaExactlyOnce(t, start(t), true)
+	})
+	t.Run("legacy", func(t *testing.T) {
+		t.Parallel()
+		saramaExactlyOnce(t, start(t, "transaction.offset.commit.legacy=allow"), false)
+	})
+}
+
+func saramaExactlyOnce(t *testing.T, k *child, metadata bool) {
+	g := newGroup(t, saramaLibrary("sarama", ""), k)
+	k.topic(invoices, 3, 0)
+	w := &saramaWorker{child: k, group: g.id, metadata: metadata}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.run(ctx) }()
+	for range 3 {
+		before := w.committed.Load()
+		until(t, "the worker goes on", func() error {
+			if n := w.committed.Load() - before; n == 0 {
+				return errNotYet
+			}
+			return nil
+		})
+		k.kill()
+		k.restart()
+		if err := k.produce(t.Context(), k.client(), topic, partitions, 5); err != nil {
+			t.Error(err)
+		}
+	}
+	g.committedTo(g.ends())
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	k.exactly(g.ends())
+}
+
+// TestTurnsEnd: a worker whose session ended while it waited for the turn once kept it, and
+// stood still in all sessions after. Either case of the select may come first.
+func TestTurnsEnd(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := &saramaWorker{turn: make(chan struct{}, 1)}
+	for range 64 {
+		if err := w.take(nil, overSession{ctx: over}); err != nil || len(w.turn) > 0 {
+			t.Fatalf("after a session that is over: %v, %d turns held", err, len(w.turn))
+		}
+	}
+}
+
+type overSession struct {
+	sarama.ConsumerGroupSession
+	ctx context.Context
+}
+
+func (s overSession) Context() context.Context { return s.ctx }
+
 // saramaWorker is a consume-transform-produce loop, and the handler of its group.
 type saramaWorker struct {
 	child     *child
@@ -39,6 +102,7 @@ type saramaWorker struct {
 
 	producer sarama.SyncProducer
 	turn     chan struct{} // held by the partition whose transaction is open
+	broken   bool          // the producer has failed; who has the turn looks and says
 	failed   chan error
 }
 
@@ -74,7 +138,7 @@ func (w *saramaWorker) live(ctx context.Context) error {
 		return err
 	}
 	defer consumer.Close()
-	w.turn, w.failed = make(chan struct{}, 1), make(chan error, 1)
+	w.turn, w.broken, w.failed = make(chan struct{}, 1), false, make(chan error, 1)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -103,28 +167,33 @@ func (w *saramaWorker) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.Cons
 			if !open {
 				return nil
 			}
-			select {
-			case w.turn <- struct{}{}:
-			case <-s.Context().Done():
-				return nil
-			}
-			select {
-			case <-s.Context().Done(): // another's turn may have ended with the session
-				return nil
-			default:
-			}
-			if err := w.transact(r, s); err != nil {
-				select { // the turn is not given back: this producer is done
-				case w.failed <- err:
-				default:
-				}
+			if err := w.take(r, s); err != nil {
 				return err
 			}
-			<-w.turn
 		case <-s.Context().Done():
 			return nil
 		}
 	}
+}
+
+// take waits for the turn and gives it back however it ends, since a producer outlives
+// sessions. What is read after the session, or when the producer is done, is read again.
+func (w *saramaWorker) take(r *sarama.ConsumerMessage, s sarama.ConsumerGroupSession) error {
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-s.Context().Done():
+		return nil
+	}
+	if w.broken || s.Context().Err() != nil {
+		return nil
+	}
+	err := w.transact(r, s)
+	if err != nil {
+		w.broken = true
+		w.failed <- err
+	}
+	return err
 }
 
 func (w *saramaWorker) transact(r *sarama.ConsumerMessage, s sarama.ConsumerGroupSession) error {
