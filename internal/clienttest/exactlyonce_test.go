@@ -3,6 +3,7 @@ package clienttest
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,12 +18,22 @@ const invoices = "invoices"
 // TestExactlyOnce kills kcoord again and again under workers that consume, transform
 // and produce with transactions, while one of them comes and goes. In the end the
 // output has every record of the input once, and the offsets are at its end.
+//
+// It goes on for EXACTLY_ONCE_FOR (1m), where that is set, and for some kills in any case.
 func TestExactlyOnce(t *testing.T) {
 	t.Parallel()
 	kills := 16
 	if testing.Short() {
 		kills = 2
 	}
+	var atLeast time.Duration
+	if s := os.Getenv("EXACTLY_ONCE_FOR"); s != "" {
+		var err error
+		if atLeast, err = time.ParseDuration(s); err != nil {
+			t.Fatalf("EXACTLY_ONCE_FOR: %v", err)
+		}
+	}
+	began := time.Now()
 	k := start(t, "transaction.abort.timed.out.transaction.cleanup.interval.ms=500")
 	g := newGroup(t, franz("kgo", ""), k)
 	k.topic(invoices, 3, 0)
@@ -34,7 +45,8 @@ func TestExactlyOnce(t *testing.T) {
 	var committed atomic.Int64
 	work := func(name string) *worker { return startWorker(t, k, g.id, name, &committed) }
 	workers := map[string]*worker{"anna": work("anna"), "ben": work("ben"), "carla": work("carla")}
-	for i := range kills {
+	i := 0
+	for ; i < kills || time.Since(began) < atLeast; i++ {
 		before := committed.Load()
 		until(t, "the workers go on", func() error {
 			if n := committed.Load() - before; n < 20 {
@@ -60,7 +72,7 @@ func TestExactlyOnce(t *testing.T) {
 	}
 	k.exactly(e)
 	g.committedTo(e)
-	t.Logf("%d transactions, partitions end at %v", committed.Load(), e)
+	t.Logf("%d kills, %d transactions, partitions end at %v", i, committed.Load(), e)
 }
 
 // committedTo waits until the group's offsets are where the partitions end.
