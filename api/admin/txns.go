@@ -149,7 +149,7 @@ func (t *transactions) groups(ctx context.Context, x txn.Explanation) ([]string,
 func pending(x txn.Explanation) string {
 	switch x.Status {
 	case "Ongoing":
-		return fmt.Sprintf("its producer, until %s; then it is aborted", x.Started.Add(x.Timeout).UTC().Format(time.RFC3339))
+		return fmt.Sprintf("its producer, until %s; then it is aborted", x.Deadline.UTC().Format(time.RFC3339))
 	case "PrepareCommit", "PrepareAbort":
 		return fmt.Sprintf("markers of %d partitions are to be written", x.Topics.Len())
 	}

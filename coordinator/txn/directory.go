@@ -38,6 +38,7 @@ type entry struct {
 	heard    time.Time
 	events   []*list.Element // of Machine.events
 
+	jumped          time.Duration // Machine.jumped when its transaction began, and how far in the future that was
 	aborts, expires timerheap.Timer[*entry]
 	idle            *list.Element // in Machine.idle
 }
@@ -92,10 +93,11 @@ func (m *Machine) learn(e *entry, rec *state.Record) {
 		return
 	}
 	e.status, e.producer, e.started = t.Status, t.Producer.ID, t.Started
-	if t.Status == state.Ongoing {
-		m.aborts.timers.Set(&e.aborts, t.Deadline())
-	} else {
+	switch {
+	case t.Status != state.Ongoing:
 		m.aborts.timers.Cancel(&e.aborts)
+	case !e.aborts.Set():
+		m.begins(e, t)
 	}
 	if state.Dead.Follows(t.Status) {
 		m.expiry.timers.Set(&e.expires, t.Updated.Add(m.cfg.Expiration))
@@ -121,8 +123,12 @@ func (m *Machine) Loaded(now time.Time, id string, out *output) {
 	if t != nil && !e.met {
 		e.met, e.before = true, t.Before()
 	}
-	if t != nil && t.Status.Preparing() {
+	switch {
+	case t == nil:
+	case t.Status.Preparing():
 		m.carryOn(e, t, out)
+	case t.Status == state.Ongoing:
+		m.begins(e, t)
 	}
 	m.settle(e)
 }

@@ -67,6 +67,7 @@ type Explanation struct {
 	Previous, Next  ProducerID
 	Timeout         time.Duration
 	Started         time.Time // zero: nothing has begun since it was initialised
+	Deadline        time.Time // of an ongoing transaction: when it is aborted
 	Updated         time.Time
 	Version         int16 // the transaction version of the transaction: 0 stands for 1
 	Topics          Topics
@@ -123,6 +124,9 @@ func (m *Machine) explain(e *entry) Response {
 		x.Status, x.Producer, x.Previous, x.Next = t.Status.String(), t.Producer, t.Previous, t.Next
 		x.Timeout, x.Started, x.Updated = t.Timeout, t.Started, t.Updated
 		x.Version, x.Topics = t.Version, t.Topics
+		if t.Status == state.Ongoing {
+			x.Deadline = m.deadline(e, t)
+		}
 	}
 	for _, el := range e.events {
 		x.Events = append(x.Events, *el.Value.(*Event))

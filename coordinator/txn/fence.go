@@ -62,7 +62,7 @@ func (m *Machine) abort(e *entry, r Abort, out *output) Response {
 	case t.Status.Preparing():
 		out.Effect(sendMarkers(e.id, t))
 		return Result{concurrentTransactions}
-	case t.Status != state.Ongoing, r.timedOut && t.Deadline().After(m.now):
+	case t.Status != state.Ongoing, r.timedOut && m.deadline(e, t).After(m.now):
 		return Result{invalidTxnState}
 	}
 	why, by, count := RuleAdmin, r.Client, &m.counts.Killed

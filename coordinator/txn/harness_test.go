@@ -213,6 +213,13 @@ func (h *harness) advance(d time.Duration) {
 	}
 }
 
+// jump sets the clock, which the runner notices.
+func (h *harness) jump(by time.Duration) {
+	h.now = h.now.Add(by)
+	h.m.Shift(by)
+	h.advance(0)
+}
+
 func (h *harness) printf(format string, args ...any) { fmt.Fprintf(&h.text, format, args...) }
 
 // said takes what was printed.
@@ -319,7 +326,11 @@ func granted(c int16, id int64, epoch int16) string {
 func explanation(x Explanation) string {
 	s := fmt.Sprintf("exists=%t", x.Exists)
 	if x.Exists {
-		s += fmt.Sprintf(" %s %v started=%s owner=%s %s conn=%d heard=%s%s", x.Status, x.Producer, since(x.Started), x.Owner.ID, x.Owner.Host, x.Owner.Conn, since(x.Heard), topics(x.Topics))
+		deadline := ""
+		if !x.Deadline.IsZero() {
+			deadline = " deadline=" + since(x.Deadline)
+		}
+		s += fmt.Sprintf(" %s %v started=%s%s owner=%s %s conn=%d heard=%s%s", x.Status, x.Producer, since(x.Started), deadline, x.Owner.ID, x.Owner.Host, x.Owner.Conn, since(x.Heard), topics(x.Topics))
 	}
 	for _, e := range x.Events {
 		s += fmt.Sprintf("\n    %s %v: %v", since(e.At), e.Rule, e)

@@ -20,17 +20,21 @@ type Machine struct {
 	idle     list.List // of *entry: those that may be evicted, the longest unused first
 	resident int       // ids in memory
 
-	now    time.Time // of the step
-	start  time.Time // of the sweeps' intervals: the first step
-	aborts sweep     // of transactions that take too long
-	expiry sweep     // of ids that nobody uses
-	events list.List // of *Event: all ids', in their order
+	now    time.Time     // of the step
+	start  time.Time     // of the sweeps' intervals: the first step
+	jumped time.Duration // how far the clock has jumped since then
+	aborts sweep         // of transactions that take too long
+	expiry sweep         // of ids that nobody uses
+	events list.List     // of *Event: all ids', in their order
 	counts Counters
 }
 
 type output = machine.Output[state.Record, Response, Effect]
 
-var _ machine.Machine[Request, state.Record, Response, Effect] = (*Machine)(nil)
+var (
+	_ machine.Machine[Request, state.Record, Response, Effect] = (*Machine)(nil)
+	_ machine.Shifter                                          = (*Machine)(nil)
+)
 
 // Counters counts since the machine was made, but for Quarantined, which is how many are.
 type Counters struct {
@@ -140,6 +144,30 @@ func (m *Machine) step(now time.Time) {
 	if m.start.IsZero() {
 		m.start = m.now
 	}
+}
+
+// Shift is part of machine.Shifter: how long a transaction may take is about time passed, and
+// so are the intervals of the sweeps. When an id expires is about a date.
+func (m *Machine) Shift(by time.Duration) {
+	by = by.Truncate(time.Millisecond)
+	if !m.start.IsZero() {
+		m.start = m.start.Add(by)
+	}
+	m.jumped += by
+	m.aborts.timers.Shift(by)
+}
+
+// begins starts the time of a transaction, or starts it anew when it is loaded. Times in
+// records don't go back, so that after the clock was set back a transaction may begin in
+// the future: then it begins now, or it could stay open for as long as that is away.
+func (m *Machine) begins(e *entry, t *state.Txn) {
+	e.jumped = m.jumped + max(t.Started.Sub(m.now), 0)
+	m.aborts.timers.Set(&e.aborts, m.deadline(e, t))
+}
+
+// deadline is when an ongoing transaction has taken too long.
+func (m *Machine) deadline(e *entry, t *state.Txn) time.Time {
+	return t.Deadline().Add(m.jumped - e.jumped)
 }
 
 // write makes a transaction the id's next.

@@ -167,6 +167,8 @@ func init() {
 		"ids":         func(s *script) { s.ask(IDs{}) },
 		"quarantined": func(s *script) { s.ask(Quarantined{}) },
 		"advance":     (*script).advance,
+		"jump":        func(s *script) { s.h.jump(s.dur("by", 0)) },
+		"set-clock":   func(s *script) { s.h.now = s.h.now.Add(s.dur("by", 0)) },
 		"crash":       func(s *script) { s.h.open() },
 		"state":       func(s *script) { s.h.printf("%s", dump(s.h.m)) },
 		"timers":      (*script).timers,

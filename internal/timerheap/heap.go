@@ -58,5 +58,12 @@ func (h *Heap[T]) Set(t *Timer[T], when time.Time) {
 	h.queue.Put(t)
 }
 
+// Shift moves all timers. Their order stays.
+func (h *Heap[T]) Shift(by time.Duration) {
+	for _, t := range h.queue.Items {
+		t.when = t.when.Add(by)
+	}
+}
+
 // Cancel takes a timer out, if it is set.
 func (h *Heap[T]) Cancel(t *Timer[T]) { h.queue.Remove(t) }

@@ -44,6 +44,9 @@ func TestOrder(t *testing.T) {
 				drop(x)
 				h.Cancel(x)
 			},
+			"shift": func(t *rapid.T) {
+				h.Shift(time.Duration(rapid.Int64Range(-5, 5).Draw(t, "by")) * time.Millisecond)
+			},
 			"pop": func(*rapid.T) {
 				if x := h.First(); x != nil {
 					drop(x)

@@ -129,7 +129,8 @@ func (t *Txn) Successor() Producer {
 	return t.Producer
 }
 
-// Deadline is the first moment at which an ongoing transaction has taken too long.
+// Deadline is the first moment at which an ongoing transaction has taken too long, unless the
+// clock has jumped since it began.
 func (t *Txn) Deadline() time.Time { return t.Started.Add(t.Timeout + time.Millisecond) }
 
 // Before is the producer that may ask for the current one's epoch again, as far
