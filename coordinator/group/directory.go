@@ -12,8 +12,12 @@ import (
 )
 
 // defaultResidentOffsets bounds what a shard keeps in memory of groups that
-// nobody is in: some 250 bytes an offset.
-const defaultResidentOffsets = 100_000
+// nobody is in: some 250 bytes an offset. Names and metadata, of which a client may send as much
+// as it likes, count as the offsets that they take the room of.
+const (
+	defaultResidentOffsets = 100_000
+	bytesAnOffset          = 250
+)
 
 // entry is what is known of a group id: of every group that is stored, in memory
 // or not, and of ids in memory that turned out to have no group, so that asking
@@ -24,7 +28,7 @@ type entry struct {
 	live     *liveGroup
 	stored   bool           // has records
 	last     storage.Offset // of its newest record that was applied since the start
-	weight   int            // in memory: one for itself, one for each offset
+	weight   int            // in memory: see weigh
 
 	// What List says while it is not in memory.
 	kind         groupKind
@@ -108,11 +112,20 @@ func (e *entry) learnKind(key []byte) {
 	e.protocolType = kindNames[e.kind]
 }
 
+// weigh is an entry's weight in memory: one for itself, one for each offset, and more for long texts.
+func (e *entry) weigh(g *state.Group) int {
+	text, offsets := len(e.id), 0
+	if g != nil {
+		text, offsets = text+g.Text(), g.Offsets()+g.Pending()
+	}
+	return 1 + offsets + text/bytesAnOffset
+}
+
 // measure brings an entry up to date after a record was applied.
 func (m *Machine) measure(e *entry, g *state.Group, kind state.Kind) {
-	weight, bad, pending := 1, false, false
+	weight, bad, pending := e.weigh(g), false, false
 	if g != nil {
-		weight, bad, pending = 1+g.Offsets()+g.Pending(), g.Quarantined(), g.Pending() > 0
+		bad, pending = g.Quarantined(), g.Pending() > 0
 	}
 	e.stored = g != nil
 	m.resident += weight - e.weight
@@ -145,8 +158,8 @@ func (m *Machine) Loaded(now time.Time, id string, out *output) {
 	e := m.entry(id)
 	e.inMemory = true
 	if e.weight == 0 {
-		e.weight = 1
-		m.resident++
+		e.weight = e.weigh(nil)
+		m.resident += e.weight
 	}
 	if e.stored && e.place == 0 {
 		m.checkSoon(e)

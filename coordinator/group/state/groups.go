@@ -27,6 +27,7 @@ type Group struct {
 	offsets   map[string]*topic         // under keys of version 1
 	recent    *topic                    // the one looked for last, of offsets
 	count     int                       // of offsets
+	text      int                       // bytes of their metadata
 	legacy    map[TopicPartition]Offset // of OffsetCommitKey v0: read, never written
 	other     map[string]Record         // by key
 	problems  map[slot]Record           // unreadable

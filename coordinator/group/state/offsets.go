@@ -87,6 +87,7 @@ func (g *Group) putCurrent(offset storage.Offset, name string, partition int32, 
 		t.parts = slices.Insert(t.parts, i, kept{})
 		g.count++
 	}
+	g.text += len(o.Metadata) - len(t.parts[i].metadata)
 	t.parts[i] = keep(offset, partition, o)
 }
 
@@ -100,6 +101,7 @@ func (g *Group) dropCurrent(name string, partition int32) {
 	if !found {
 		return
 	}
+	g.text -= len(t.parts[i].metadata)
 	t.parts = slices.Delete(t.parts, i, i+1)
 	g.count--
 	if len(t.parts) == 0 {
@@ -125,6 +127,9 @@ func (g *Group) Offset(topic string, partition int32) (Offset, bool) {
 
 // Offsets is the number of committed offsets.
 func (g *Group) Offsets() int { return g.count + len(g.legacy) }
+
+// Text is how many bytes of metadata the committed offsets have.
+func (g *Group) Text() int { return g.text }
 
 // EachOffset visits the committed offsets by topic and partition.
 func (g *Group) EachOffset(visit func(topic string, partition int32, o Offset)) {
