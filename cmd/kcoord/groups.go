@@ -99,6 +99,9 @@ func (d *deleteCommand) Run(ctx context.Context, a *adminFlags) error {
 			return err
 		}
 		if !d.Yes {
+			if err := inUse(resp.GetGroups()); err != nil {
+				return err
+			}
 			return a.notYet("Nothing was deleted. Delete them with --yes.")
 		}
 		var errs []error
@@ -112,6 +115,28 @@ func (d *deleteCommand) Run(ctx context.Context, a *adminFlags) error {
 		}
 		return a.notYet("Deleted.")
 	})
+}
+
+// inUse refuses a plan of which groups have members, in the words in which doing it would be refused.
+func inUse(groups []*adminpb.DescribedGroup) error {
+	const most = 5
+	var used []string
+	for _, g := range groups {
+		var names []string
+		for _, m := range g.GetMembers() {
+			names = append(names, fmt.Sprintf("%s (%s)", m.GetMemberId(), m.GetClientHost()))
+		}
+		if n := len(names); n > most {
+			names = append(names[:most], fmt.Sprintf("and %d more", n-most))
+		}
+		if names != nil {
+			used = append(used, fmt.Sprintf("group %q is in use (%s): %s", g.GetGroup(), g.GetState(), strings.Join(names, ", ")))
+		}
+	}
+	if used == nil {
+		return nil
+	}
+	return refusal{errors.New(strings.Join(used, "; "))}
 }
 
 // notYet says how it goes on, to people.
