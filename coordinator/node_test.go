@@ -195,7 +195,7 @@ func TestAnUnreadableRecordQuarantinesItsGroupAlone(t *testing.T) {
 		if got := do[*kmsg.OffsetFetchResponseGroup](t, n, group.Fetch{OffsetFetchRequestGroup: &req}); got.ErrorCode != 14 {
 			t.Errorf("the bad group is answered %+v", got)
 		}
-		if got := n.QuarantinedGroups(); got != 1 {
+		if got := n.Stats().Counters.Quarantined; got != 1 {
 			t.Errorf("%d groups in quarantine", got)
 		}
 	})

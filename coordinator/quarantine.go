@@ -7,7 +7,7 @@ import (
 )
 
 // quarantine remembers which groups or transactional ids have records that cannot be
-// read, to say it once for each record and to count them.
+// read, to say it once for each record.
 type quarantine struct {
 	log  zerolog.Logger
 	what string
@@ -32,11 +32,4 @@ func (q *quarantine) add(id string, key []byte, problem error) {
 		q.log.Error().Str(q.what, id).Hex("key", key).Err(problem).
 			Msgf("a record cannot be read: its %s is in quarantine, all others go on", q.what)
 	}
-}
-
-// QuarantinedGroups is how many groups were put into quarantine since the start.
-func (n *Node) QuarantinedGroups() int {
-	n.bad.mu.Lock()
-	defer n.bad.mu.Unlock()
-	return len(n.bad.seen)
 }

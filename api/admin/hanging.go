@@ -173,7 +173,7 @@ func (t *transactions) suspects(ctx context.Context, open map[openIn]kadm.Descri
 			continue
 		}
 		if l.GetState() == "Unknown" { // whose it is cannot be told: nothing may be said to be nobody's
-			return nil, status.Errorf(codes.FailedPrecondition, "transactional id %q has a record that cannot be read: what hangs cannot be told from what is its", l.GetTransactionalId())
+			return nil, status.Errorf(codes.FailedPrecondition, "transactional id %q has a record that cannot be read (kcoord txns quarantined): what hangs cannot be told from what is its", l.GetTransactionalId())
 		}
 		x, err := askTxn[txn.Explanation](ctx, t.ask, txn.Explain{TransactionalID: l.GetTransactionalId()})
 		if err != nil {

@@ -166,7 +166,7 @@ func TestReflectionTellsOfAll(t *testing.T) {
 		"Groups":  {"ListGroups", "DescribeGroups", "DeleteGroup", "WatchGroup", "ListQuarantined"},
 		"Offsets": {"ListOffsets", "PlanOffsets", "ApplyOffsets"},
 		"Transactions": {
-			"ListTransactions", "DescribeTransactions", "PlanAbort", "ApplyAbort", "FindHanging", "ExplainTransaction", "SendOffsetsToTransaction",
+			"ListTransactions", "DescribeTransactions", "PlanAbort", "ApplyAbort", "FindHanging", "ExplainTransaction", "ListQuarantinedTransactions", "SendOffsetsToTransaction",
 		},
 	} {
 		d, err := s.files.FindDescriptorByName(protoreflect.FullName("kcoord.admin.v1." + name))

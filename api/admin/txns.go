@@ -18,6 +18,7 @@ import (
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator/group"
 	"github.com/kcoord/kcoord/coordinator/txn"
+	"github.com/kcoord/kcoord/metadataversion"
 )
 
 type transactions struct {
@@ -77,6 +78,28 @@ func (t *transactions) list(ctx context.Context, l txn.List) ([]*adminpb.ListedT
 	}
 	slices.SortFunc(all, func(a, b *adminpb.ListedTransaction) int { return cmp.Compare(a.TransactionalId, b.TransactionalId) })
 	return all, nil
+}
+
+// ListQuarantinedTransactions asks every shard.
+func (t *transactions) ListQuarantinedTransactions(ctx context.Context, _ *adminpb.ListQuarantinedTransactionsRequest) (*adminpb.ListQuarantinedTransactionsResponse, error) {
+	shards, err := await(ctx, func(reply func([]txn.Response, error)) { t.ask.EachTxn(txn.Quarantined{}, reply) })
+	if err != nil {
+		return nil, err
+	}
+	resp := &adminpb.ListQuarantinedTransactionsResponse{}
+	for _, s := range shards {
+		for _, q := range s.([]txn.Quarantine) {
+			kind, _, _ := metadataversion.Describe(metadataversion.TransactionsLog, q.Key, q.Value)
+			resp.Transactions = append(resp.Transactions, &adminpb.QuarantinedTransaction{
+				TransactionalId: q.TransactionalID,
+				Record:          &adminpb.UnreadableRecord{Type: kind, Key: q.Key, Value: q.Value, Problem: q.Err.Error()},
+			})
+		}
+	}
+	slices.SortFunc(resp.Transactions, func(a, b *adminpb.QuarantinedTransaction) int {
+		return cmp.Compare(a.TransactionalId, b.TransactionalId)
+	})
+	return resp, nil
 }
 
 // DescribeTransactions asks the shard of each id.
@@ -198,7 +221,7 @@ func txnCoded(code int16, id string) error {
 	case kerr.InvalidRequest:
 		return status.Errorf(codes.InvalidArgument, "%q is no transactional id", id)
 	case kerr.CoordinatorLoadInProgress:
-		return status.Errorf(codes.Unavailable, "transactional id %q has a record that cannot be read", id)
+		return status.Errorf(codes.Unavailable, "transactional id %q has a record that cannot be read (kcoord txns quarantined)", id)
 	default:
 		return status.Errorf(codes.FailedPrecondition, "transactional id %q: %s", id, e.Message)
 	}

@@ -179,8 +179,7 @@ func ranges(numbers []int32) string {
 	return strings.Join(parts, ",")
 }
 
-// Run lists groups in quarantine: a paragraph for each record, since what is wrong
-// with it is a sentence.
+// Run lists groups in quarantine.
 func (quarantinedCommand) Run(ctx context.Context, a *adminFlags) error {
 	return a.ask(ctx, func(ctx context.Context, api api) error {
 		resp, err := api.ListQuarantined(ctx, &adminpb.ListQuarantinedRequest{})
@@ -194,13 +193,18 @@ func (quarantinedCommand) Run(ctx context.Context, a *adminFlags) error {
 			fmt.Println("no group is in quarantine")
 		}
 		for _, q := range resp.GetGroups() {
-			fmt.Printf("%s  %d unreadable\n", table.Plain(q.GetGroup()), len(q.GetRecords()))
-			for _, r := range q.GetRecords() {
-				fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), a.hex(r.GetKey()), a.hex(r.GetValue()))
-			}
+			a.quarantined(q.GetGroup(), q.GetRecords()...)
 		}
 		return nil
 	})
+}
+
+// quarantined prints a paragraph for each record, since what is wrong with it is a sentence.
+func (a *adminFlags) quarantined(id string, records ...*adminpb.UnreadableRecord) {
+	fmt.Printf("%s  %d unreadable\n", table.Plain(id), len(records))
+	for _, r := range records {
+		fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), a.hex(r.GetKey()), a.hex(r.GetValue()))
+	}
 }
 
 // hex is for a line of 80 columns, unless it is to be wide.

@@ -25,7 +25,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/kcoord/kcoord/coordinator"
-	"github.com/kcoord/kcoord/coordinator/group/state"
 	"github.com/kcoord/kcoord/storage"
 	"github.com/kcoord/kcoord/storage/pebblelog"
 )
@@ -48,6 +47,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"kcoord": mai
 //	systemd            listens at $NOTIFY_SOCKET
 //	told TEXT          waits until systemd is told so
 //	damage FOLDER ID   puts a record that cannot be read into a group
+//	damage-txn FOLDER ID        gives a transactional id a record that cannot be read
 func TestScripts(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "stop": stop, "commit": commitOffset, "get": get, "ready": ready, "hold": hold, "damage": damage,
+			"start": start, "stop": stop, "commit": commitOffset, "get": get, "ready": ready, "hold": hold, "damage": damage, "damage-txn": damageTxn,
 			"topic": makeTopic, "offsets": commitOffsets, "member": joinGroup, "leave": leaveGroup, "broker": startBroker,
 			"begin": beginTxn, "takeover": takeOver,
 			"hangup": hangup, "await": await, "systemd": systemd, "told": told,
@@ -206,7 +206,7 @@ func ready(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 func openLog(ts *testscript.TestScript, folder string) *pebblelog.Backend {
-	b, err := pebblelog.Open(filepath.Join(ts.MkAbs(folder), "coordinator"), state.Index, pebblelog.Options{})
+	b, err := pebblelog.Open(filepath.Join(ts.MkAbs(folder), "coordinator"), coordinator.Index, pebblelog.Options{})
 	ts.Check(err)
 	return b
 }
@@ -217,10 +217,19 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func damage(ts *testscript.TestScript, _ bool, args []string) {
-	b := openLog(ts, args[0])
-	log, err := b.Open(coordinator.ShardOf(args[1], 50), func(storage.Offset, error) {})
-	ts.Check(err)
 	key := append([]byte{0, 2, 0, byte(len(args[1]))}, args[1]...) // GroupMetadata
-	ts.Check(log.Append([]storage.Record{{Key: key, Value: []byte{0, 3, 0}, Time: time.Now()}}))
+	appendTo(ts, args[0], coordinator.ShardOf(args[1], 50), key, []byte{0, 3, 0})
+}
+
+func damageTxn(ts *testscript.TestScript, _ bool, args []string) {
+	key := append([]byte{0, 0, 0, byte(len(args[1]))}, args[1]...) // TransactionLog
+	appendTo(ts, args[0], coordinator.TxnShards+coordinator.ShardOf(args[1], 50), key, []byte{0, 1, 0})
+}
+
+func appendTo(ts *testscript.TestScript, folder string, shard storage.ShardID, key, value []byte) {
+	b := openLog(ts, folder)
+	log, err := b.Open(shard, func(storage.Offset, error) {})
+	ts.Check(err)
+	ts.Check(log.Append([]storage.Record{{Key: key, Value: value, Time: time.Now()}}))
 	ts.Check(b.Close())
 }

@@ -13,7 +13,6 @@ import (
 type coordinatorMetrics struct {
 	stats func() coordinator.Stats
 	log   func() pebblelog.Stats
-	bad   func() int // groups in quarantine, as far as they were touched
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -36,7 +35,7 @@ var (
 
 	descEvicted    = desc("kcoord_group_evicted_members_total", "Members thrown out: silent, late to join or to sync.")
 	descGroupsGone = desc("kcoord_group_removed_groups_total", "Groups that are no more.", "reason")
-	descQuarantine = desc("kcoord_quarantined_groups", "Groups with records that cannot be read, as far as they were touched since the start.")
+	descQuarantine = desc("kcoord_quarantined_groups", "Groups in quarantine: a record of theirs cannot be read.")
 	descResident   = desc("kcoord_group_resident_entries", "Groups and offsets in memory.")
 	descWaiting    = desc("kcoord_group_waiting_requests", "Requests that wait for the disk, or for members and timers.", "for")
 	descTail       = desc("kcoord_log_tail_bytes", "Bytes of the log that the key table does not have yet.")
@@ -77,7 +76,7 @@ func (m *coordinatorMetrics) Collect(ch chan<- prometheus.Metric) {
 	count(descEvicted, s.Counters.Evicted)
 	count(descGroupsGone, s.Counters.GroupsExpired, "expired")
 	count(descGroupsGone, s.Counters.GroupsDeleted, "deleted")
-	gauge(descQuarantine, float64(m.bad()))
+	gauge(descQuarantine, float64(s.Counters.Quarantined))
 	gauge(descResident, float64(s.Resident))
 	gauge(descWaiting, float64(s.Gated), "disk")
 	gauge(descWaiting, float64(s.Parked), "members")

@@ -30,7 +30,7 @@ func served(t *testing.T) []string {
 	k := kafka.New(kafka.Options{Metrics: all})
 	t.Cleanup(func() { _ = k.Shutdown(t.Context()) })
 	all.MustRegister(&coordinatorMetrics{
-		func() coordinator.Stats { return coordinator.Stats{} }, func() pebblelog.Stats { return pebblelog.Stats{} }, func() int { return 0 },
+		func() coordinator.Stats { return coordinator.Stats{} }, func() pebblelog.Stats { return pebblelog.Stats{} },
 	}, &txnMetrics{})
 	var lines []string
 	for _, c := range all.collectors {
@@ -113,7 +113,6 @@ func TestMetricsAreCollected(t *testing.T) {
 		func() pebblelog.Stats {
 			return pebblelog.Stats{Flush: pebblelog.Histogram{Bounds: []float64{1, 2}, Counts: []uint64{1, 2, 3}, Sum: 9}}
 		},
-		func() int { return 1 },
 	})
 	families, err := r.Gather()
 	if err != nil {

@@ -208,7 +208,7 @@ func (s *server) openNode(backend *pebblelog.Backend, embedded bool) (*coordinat
 		return nil, err
 	}
 	s.later(func(context.Context) error { node.Close(); return nil })
-	s.metrics.MustRegister(&coordinatorMetrics{node.Stats, backend.Stats, node.QuarantinedGroups}, &txnMetrics{node.TxnStats, time.Now})
+	s.metrics.MustRegister(&coordinatorMetrics{node.Stats, backend.Stats}, &txnMetrics{node.TxnStats, time.Now})
 	s.node = node
 	return node, nil
 }

@@ -19,6 +19,7 @@ var (
 	descTxnEnded   = desc("kcoord_transactions_ended_total", "Transactions that were decided, by how: aborted is by their producers.", "how")
 	descTxnRefused = desc("kcoord_transactions_fenced_requests_total", "Requests of producers that are not the current ones.")
 	descTxnExpired = desc("kcoord_transactions_expired_ids_total", "Transactional ids that nobody used for too long.")
+	descTxnBad     = desc("kcoord_quarantined_transactional_ids", "Transactional ids in quarantine: their record cannot be read.")
 	descMarkers    = desc("kcoord_transactions_markers_total", "Markers that were written, and those that were not taken and are sent again.", "what")
 	descMarkerWait = desc("kcoord_transactions_marker_wait_seconds", "How long the oldest decided transaction has waited for its markers.")
 	descUnmarked   = desc("kcoord_transactions_markers_waiting", "Decided transactions that wait for their markers.")
@@ -26,7 +27,7 @@ var (
 
 // Describe tells of all of them.
 func (m *txnMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descTxnIDs, descTxnEnded, descTxnRefused, descTxnExpired, descMarkers, descMarkerWait, descUnmarked} {
+	for _, d := range []*prometheus.Desc{descTxnIDs, descTxnEnded, descTxnRefused, descTxnExpired, descTxnBad, descMarkers, descMarkerWait, descUnmarked} {
 		ch <- d
 	}
 }
@@ -50,6 +51,7 @@ func (m *txnMetrics) Collect(ch chan<- prometheus.Metric) {
 	count(descTxnEnded, s.Killed, "admin")
 	count(descTxnRefused, s.Refused)
 	count(descTxnExpired, s.Expired)
+	gauge(descTxnBad, float64(s.Quarantined))
 	count(descMarkers, s.Markers.Written, "written")
 	count(descMarkers, s.Markers.Retried, "retried")
 	gauge(descUnmarked, float64(s.Waiting))

@@ -18,6 +18,7 @@ type txnsCommand struct {
 	Describe    txnsDescribeCommand `cmd:"" help:"Show whose transactions are, since when, what is in them, and what they wait for."`
 	Abort       txnsAbortCommand    `cmd:"" help:"Abort an open transaction, or what hangs in a partition."`
 	FindHanging txnsHangingCommand  `cmd:"" help:"Find transactions in partitions that nobody will end, by asking the brokers."`
+	Quarantined txnsQuarantined     `cmd:"" help:"List transactional ids whose record cannot be read."`
 	Explain     txnsExplainCommand  `cmd:"" help:"Tell who fenced a producer, when, and by which rule."`
 }
 
@@ -123,6 +124,28 @@ func producer(id int64, epoch int32) string { return fmt.Sprintf("%d/%d", id, ep
 
 // at is a moment in UTC.
 func at(millis int64) string { return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+type txnsQuarantined struct{}
+
+// Run lists transactional ids in quarantine.
+func (txnsQuarantined) Run(ctx context.Context, a *adminFlags) error {
+	return a.ask(ctx, func(ctx context.Context, api api) error {
+		resp, err := api.ListQuarantinedTransactions(ctx, &adminpb.ListQuarantinedTransactionsRequest{})
+		if err != nil {
+			return err
+		}
+		if a.Output == "json" {
+			return printJSON(resp)
+		}
+		if len(resp.GetTransactions()) == 0 {
+			fmt.Println("no transactional id is in quarantine")
+		}
+		for _, q := range resp.GetTransactions() {
+			a.quarantined(q.GetTransactionalId(), q.GetRecord())
+		}
+		return nil
+	})
+}
 
 type txnsExplainCommand struct {
 	ID string `arg:"" help:"A transactional id."`

@@ -62,14 +62,3 @@ func (m *Machine) list(r List) Response {
 func (e *entry) began(m *Machine, r List) bool {
 	return e.started.IsZero() || m.now.Sub(e.started) > r.LongerThan
 }
-
-// ids are the ids of the shard that have a record.
-func (m *Machine) ids() []string {
-	out := []string{}
-	for _, id := range m.sorted() {
-		if m.dir[id].stored {
-			out = append(out, id)
-		}
-	}
-	return out
-}

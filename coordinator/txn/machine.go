@@ -127,8 +127,6 @@ func (m *Machine) answerForAll(req Request, out *output) Response {
 	switch r := req.(type) {
 	case List:
 		return m.list(r)
-	case IDs:
-		return m.ids()
 	case Quarantined:
 		return m.quarantined()
 	case Rewrite:

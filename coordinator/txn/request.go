@@ -148,9 +148,6 @@ type List struct {
 // Explain asks for all that is known of an id. It is answered by an Explanation.
 type Explain struct{ TransactionalID string }
 
-// IDs asks for all ids of the shard, in memory or not. It is answered by a []string, sorted.
-type IDs struct{}
-
 // Quarantined asks for the ids in quarantine. It is answered by a []Quarantine.
 type Quarantined struct{}
 
@@ -225,7 +222,6 @@ func (r Abort) Entity() (string, bool)           { return id(r.TransactionalID) 
 func (r Describe) Entity() (string, bool)        { return id(r.TransactionalID) }
 func (r Explain) Entity() (string, bool)         { return id(r.TransactionalID) }
 func (r List) Entity() (string, bool)            { return "", false }
-func (r IDs) Entity() (string, bool)             { return "", false }
 func (r Quarantined) Entity() (string, bool)     { return "", false }
 func (e SendMarkers) Entity() (string, bool)     { return id(e.TransactionalID) }
 func (e WantsProducerID) Entity() (string, bool) { return id(e.Abort.TransactionalID) }

@@ -164,7 +164,6 @@ func init() {
 		"abort":       (*script).abort,
 		"describe":    func(s *script) { s.ask(Describe{s.id()}) },
 		"explain":     func(s *script) { s.ask(Explain{s.id()}) },
-		"ids":         func(s *script) { s.ask(IDs{}) },
 		"quarantined": func(s *script) { s.ask(Quarantined{}) },
 		"advance":     (*script).advance,
 		"jump":        func(s *script) { s.h.jump(s.dur("by", 0)) },

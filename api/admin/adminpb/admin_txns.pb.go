@@ -21,6 +21,140 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ListQuarantinedTransactionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedTransactionsRequest) Reset() {
+	*x = ListQuarantinedTransactionsRequest{}
+	mi := &file_admin_txns_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedTransactionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedTransactionsRequest) ProtoMessage() {}
+
+func (x *ListQuarantinedTransactionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_txns_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedTransactionsRequest.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedTransactionsRequest) Descriptor() ([]byte, []int) {
+	return file_admin_txns_proto_rawDescGZIP(), []int{0}
+}
+
+type ListQuarantinedTransactionsResponse struct {
+	state         protoimpl.MessageState    `protogen:"open.v1"`
+	Transactions  []*QuarantinedTransaction `protobuf:"bytes,1,rep,name=transactions,proto3" json:"transactions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedTransactionsResponse) Reset() {
+	*x = ListQuarantinedTransactionsResponse{}
+	mi := &file_admin_txns_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedTransactionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedTransactionsResponse) ProtoMessage() {}
+
+func (x *ListQuarantinedTransactionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_txns_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedTransactionsResponse.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedTransactionsResponse) Descriptor() ([]byte, []int) {
+	return file_admin_txns_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ListQuarantinedTransactionsResponse) GetTransactions() []*QuarantinedTransaction {
+	if x != nil {
+		return x.Transactions
+	}
+	return nil
+}
+
+// A transactional id in quarantine: its producers get a retriable error, and nothing of it
+// is overwritten, until its record can be read.
+type QuarantinedTransaction struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	TransactionalId string                 `protobuf:"bytes,1,opt,name=transactional_id,json=transactionalId,proto3" json:"transactional_id,omitempty"`
+	Record          *UnreadableRecord      `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *QuarantinedTransaction) Reset() {
+	*x = QuarantinedTransaction{}
+	mi := &file_admin_txns_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantinedTransaction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantinedTransaction) ProtoMessage() {}
+
+func (x *QuarantinedTransaction) ProtoReflect() protoreflect.Message {
+	mi := &file_admin_txns_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantinedTransaction.ProtoReflect.Descriptor instead.
+func (*QuarantinedTransaction) Descriptor() ([]byte, []int) {
+	return file_admin_txns_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *QuarantinedTransaction) GetTransactionalId() string {
+	if x != nil {
+		return x.TransactionalId
+	}
+	return ""
+}
+
+func (x *QuarantinedTransaction) GetRecord() *UnreadableRecord {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 type ListTransactionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only those in one of these states, as Kafka spells them; none: all.
@@ -37,7 +171,7 @@ type ListTransactionsRequest struct {
 
 func (x *ListTransactionsRequest) Reset() {
 	*x = ListTransactionsRequest{}
-	mi := &file_admin_txns_proto_msgTypes[0]
+	mi := &file_admin_txns_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +183,7 @@ func (x *ListTransactionsRequest) String() string {
 func (*ListTransactionsRequest) ProtoMessage() {}
 
 func (x *ListTransactionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[0]
+	mi := &file_admin_txns_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +196,7 @@ func (x *ListTransactionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTransactionsRequest.ProtoReflect.Descriptor instead.
 func (*ListTransactionsRequest) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{0}
+	return file_admin_txns_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListTransactionsRequest) GetStates() []string {
@@ -102,7 +236,7 @@ type ListTransactionsResponse struct {
 
 func (x *ListTransactionsResponse) Reset() {
 	*x = ListTransactionsResponse{}
-	mi := &file_admin_txns_proto_msgTypes[1]
+	mi := &file_admin_txns_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -114,7 +248,7 @@ func (x *ListTransactionsResponse) String() string {
 func (*ListTransactionsResponse) ProtoMessage() {}
 
 func (x *ListTransactionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[1]
+	mi := &file_admin_txns_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -127,7 +261,7 @@ func (x *ListTransactionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTransactionsResponse.ProtoReflect.Descriptor instead.
 func (*ListTransactionsResponse) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{1}
+	return file_admin_txns_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListTransactionsResponse) GetTransactions() []*ListedTransaction {
@@ -149,7 +283,7 @@ type ListedTransaction struct {
 
 func (x *ListedTransaction) Reset() {
 	*x = ListedTransaction{}
-	mi := &file_admin_txns_proto_msgTypes[2]
+	mi := &file_admin_txns_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -161,7 +295,7 @@ func (x *ListedTransaction) String() string {
 func (*ListedTransaction) ProtoMessage() {}
 
 func (x *ListedTransaction) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[2]
+	mi := &file_admin_txns_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -174,7 +308,7 @@ func (x *ListedTransaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListedTransaction.ProtoReflect.Descriptor instead.
 func (*ListedTransaction) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{2}
+	return file_admin_txns_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListedTransaction) GetTransactionalId() string {
@@ -207,7 +341,7 @@ type DescribeTransactionsRequest struct {
 
 func (x *DescribeTransactionsRequest) Reset() {
 	*x = DescribeTransactionsRequest{}
-	mi := &file_admin_txns_proto_msgTypes[3]
+	mi := &file_admin_txns_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -219,7 +353,7 @@ func (x *DescribeTransactionsRequest) String() string {
 func (*DescribeTransactionsRequest) ProtoMessage() {}
 
 func (x *DescribeTransactionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[3]
+	mi := &file_admin_txns_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -232,7 +366,7 @@ func (x *DescribeTransactionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTransactionsRequest.ProtoReflect.Descriptor instead.
 func (*DescribeTransactionsRequest) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{3}
+	return file_admin_txns_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DescribeTransactionsRequest) GetTransactionalIds() []string {
@@ -251,7 +385,7 @@ type DescribeTransactionsResponse struct {
 
 func (x *DescribeTransactionsResponse) Reset() {
 	*x = DescribeTransactionsResponse{}
-	mi := &file_admin_txns_proto_msgTypes[4]
+	mi := &file_admin_txns_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -263,7 +397,7 @@ func (x *DescribeTransactionsResponse) String() string {
 func (*DescribeTransactionsResponse) ProtoMessage() {}
 
 func (x *DescribeTransactionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[4]
+	mi := &file_admin_txns_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -276,7 +410,7 @@ func (x *DescribeTransactionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTransactionsResponse.ProtoReflect.Descriptor instead.
 func (*DescribeTransactionsResponse) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{4}
+	return file_admin_txns_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DescribeTransactionsResponse) GetTransactions() []*DescribedTransaction {
@@ -321,7 +455,7 @@ type DescribedTransaction struct {
 
 func (x *DescribedTransaction) Reset() {
 	*x = DescribedTransaction{}
-	mi := &file_admin_txns_proto_msgTypes[5]
+	mi := &file_admin_txns_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -333,7 +467,7 @@ func (x *DescribedTransaction) String() string {
 func (*DescribedTransaction) ProtoMessage() {}
 
 func (x *DescribedTransaction) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[5]
+	mi := &file_admin_txns_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -346,7 +480,7 @@ func (x *DescribedTransaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribedTransaction.ProtoReflect.Descriptor instead.
 func (*DescribedTransaction) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{5}
+	return file_admin_txns_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DescribedTransaction) GetTransactionalId() string {
@@ -484,7 +618,7 @@ type PlanAbortRequest struct {
 
 func (x *PlanAbortRequest) Reset() {
 	*x = PlanAbortRequest{}
-	mi := &file_admin_txns_proto_msgTypes[6]
+	mi := &file_admin_txns_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +630,7 @@ func (x *PlanAbortRequest) String() string {
 func (*PlanAbortRequest) ProtoMessage() {}
 
 func (x *PlanAbortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[6]
+	mi := &file_admin_txns_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +643,7 @@ func (x *PlanAbortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanAbortRequest.ProtoReflect.Descriptor instead.
 func (*PlanAbortRequest) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{6}
+	return file_admin_txns_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlanAbortRequest) GetTransactionalId() string {
@@ -572,7 +706,7 @@ type AbortPlan struct {
 
 func (x *AbortPlan) Reset() {
 	*x = AbortPlan{}
-	mi := &file_admin_txns_proto_msgTypes[7]
+	mi := &file_admin_txns_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +718,7 @@ func (x *AbortPlan) String() string {
 func (*AbortPlan) ProtoMessage() {}
 
 func (x *AbortPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[7]
+	mi := &file_admin_txns_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +731,7 @@ func (x *AbortPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortPlan.ProtoReflect.Descriptor instead.
 func (*AbortPlan) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{7}
+	return file_admin_txns_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AbortPlan) GetTransactionalId() string {
@@ -678,7 +812,7 @@ type ApplyAbortResponse struct {
 
 func (x *ApplyAbortResponse) Reset() {
 	*x = ApplyAbortResponse{}
-	mi := &file_admin_txns_proto_msgTypes[8]
+	mi := &file_admin_txns_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +824,7 @@ func (x *ApplyAbortResponse) String() string {
 func (*ApplyAbortResponse) ProtoMessage() {}
 
 func (x *ApplyAbortResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[8]
+	mi := &file_admin_txns_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +837,7 @@ func (x *ApplyAbortResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyAbortResponse.ProtoReflect.Descriptor instead.
 func (*ApplyAbortResponse) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{8}
+	return file_admin_txns_proto_rawDescGZIP(), []int{11}
 }
 
 type FindHangingRequest struct {
@@ -716,7 +850,7 @@ type FindHangingRequest struct {
 
 func (x *FindHangingRequest) Reset() {
 	*x = FindHangingRequest{}
-	mi := &file_admin_txns_proto_msgTypes[9]
+	mi := &file_admin_txns_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +862,7 @@ func (x *FindHangingRequest) String() string {
 func (*FindHangingRequest) ProtoMessage() {}
 
 func (x *FindHangingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[9]
+	mi := &file_admin_txns_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +875,7 @@ func (x *FindHangingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHangingRequest.ProtoReflect.Descriptor instead.
 func (*FindHangingRequest) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{9}
+	return file_admin_txns_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FindHangingRequest) GetPartitions() []*TopicPartitions {
@@ -762,7 +896,7 @@ type FindHangingResponse struct {
 
 func (x *FindHangingResponse) Reset() {
 	*x = FindHangingResponse{}
-	mi := &file_admin_txns_proto_msgTypes[10]
+	mi := &file_admin_txns_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +908,7 @@ func (x *FindHangingResponse) String() string {
 func (*FindHangingResponse) ProtoMessage() {}
 
 func (x *FindHangingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[10]
+	mi := &file_admin_txns_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +921,7 @@ func (x *FindHangingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindHangingResponse.ProtoReflect.Descriptor instead.
 func (*FindHangingResponse) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{10}
+	return file_admin_txns_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FindHangingResponse) GetHanging() []*HangingTransaction {
@@ -825,7 +959,7 @@ type HangingTransaction struct {
 
 func (x *HangingTransaction) Reset() {
 	*x = HangingTransaction{}
-	mi := &file_admin_txns_proto_msgTypes[11]
+	mi := &file_admin_txns_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +971,7 @@ func (x *HangingTransaction) String() string {
 func (*HangingTransaction) ProtoMessage() {}
 
 func (x *HangingTransaction) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[11]
+	mi := &file_admin_txns_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +984,7 @@ func (x *HangingTransaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HangingTransaction.ProtoReflect.Descriptor instead.
 func (*HangingTransaction) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{11}
+	return file_admin_txns_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HangingTransaction) GetTopic() string {
@@ -925,7 +1059,7 @@ type ExplainTransactionRequest struct {
 
 func (x *ExplainTransactionRequest) Reset() {
 	*x = ExplainTransactionRequest{}
-	mi := &file_admin_txns_proto_msgTypes[12]
+	mi := &file_admin_txns_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1071,7 @@ func (x *ExplainTransactionRequest) String() string {
 func (*ExplainTransactionRequest) ProtoMessage() {}
 
 func (x *ExplainTransactionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[12]
+	mi := &file_admin_txns_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1084,7 @@ func (x *ExplainTransactionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTransactionRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTransactionRequest) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{12}
+	return file_admin_txns_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExplainTransactionRequest) GetTransactionalId() string {
@@ -971,7 +1105,7 @@ type ExplainTransactionResponse struct {
 
 func (x *ExplainTransactionResponse) Reset() {
 	*x = ExplainTransactionResponse{}
-	mi := &file_admin_txns_proto_msgTypes[13]
+	mi := &file_admin_txns_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1117,7 @@ func (x *ExplainTransactionResponse) String() string {
 func (*ExplainTransactionResponse) ProtoMessage() {}
 
 func (x *ExplainTransactionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[13]
+	mi := &file_admin_txns_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1130,7 @@ func (x *ExplainTransactionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTransactionResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTransactionResponse) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{13}
+	return file_admin_txns_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExplainTransactionResponse) GetTransaction() *DescribedTransaction {
@@ -1036,7 +1170,7 @@ type TransactionEvent struct {
 
 func (x *TransactionEvent) Reset() {
 	*x = TransactionEvent{}
-	mi := &file_admin_txns_proto_msgTypes[14]
+	mi := &file_admin_txns_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1182,7 @@ func (x *TransactionEvent) String() string {
 func (*TransactionEvent) ProtoMessage() {}
 
 func (x *TransactionEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[14]
+	mi := &file_admin_txns_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1195,7 @@ func (x *TransactionEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactionEvent.ProtoReflect.Descriptor instead.
 func (*TransactionEvent) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{14}
+	return file_admin_txns_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TransactionEvent) GetAtMs() int64 {
@@ -1154,7 +1288,7 @@ type SendOffsetsToTransactionRequest struct {
 
 func (x *SendOffsetsToTransactionRequest) Reset() {
 	*x = SendOffsetsToTransactionRequest{}
-	mi := &file_admin_txns_proto_msgTypes[15]
+	mi := &file_admin_txns_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1300,7 @@ func (x *SendOffsetsToTransactionRequest) String() string {
 func (*SendOffsetsToTransactionRequest) ProtoMessage() {}
 
 func (x *SendOffsetsToTransactionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[15]
+	mi := &file_admin_txns_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1313,7 @@ func (x *SendOffsetsToTransactionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendOffsetsToTransactionRequest.ProtoReflect.Descriptor instead.
 func (*SendOffsetsToTransactionRequest) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{15}
+	return file_admin_txns_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SendOffsetsToTransactionRequest) GetTransactionalId() string {
@@ -1231,7 +1365,7 @@ type ConsumerGroupMetadata struct {
 
 func (x *ConsumerGroupMetadata) Reset() {
 	*x = ConsumerGroupMetadata{}
-	mi := &file_admin_txns_proto_msgTypes[16]
+	mi := &file_admin_txns_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1377,7 @@ func (x *ConsumerGroupMetadata) String() string {
 func (*ConsumerGroupMetadata) ProtoMessage() {}
 
 func (x *ConsumerGroupMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[16]
+	mi := &file_admin_txns_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1390,7 @@ func (x *ConsumerGroupMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerGroupMetadata.ProtoReflect.Descriptor instead.
 func (*ConsumerGroupMetadata) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{16}
+	return file_admin_txns_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ConsumerGroupMetadata) GetGroup() string {
@@ -1295,7 +1429,7 @@ type SendOffsetsToTransactionResponse struct {
 
 func (x *SendOffsetsToTransactionResponse) Reset() {
 	*x = SendOffsetsToTransactionResponse{}
-	mi := &file_admin_txns_proto_msgTypes[17]
+	mi := &file_admin_txns_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1441,7 @@ func (x *SendOffsetsToTransactionResponse) String() string {
 func (*SendOffsetsToTransactionResponse) ProtoMessage() {}
 
 func (x *SendOffsetsToTransactionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[17]
+	mi := &file_admin_txns_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1454,7 @@ func (x *SendOffsetsToTransactionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendOffsetsToTransactionResponse.ProtoReflect.Descriptor instead.
 func (*SendOffsetsToTransactionResponse) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{17}
+	return file_admin_txns_proto_rawDescGZIP(), []int{20}
 }
 
 // A detail of FAILED_PRECONDITION: what was refused, with Kafka's code and its name.
@@ -1336,7 +1470,7 @@ type OffsetsRefused struct {
 
 func (x *OffsetsRefused) Reset() {
 	*x = OffsetsRefused{}
-	mi := &file_admin_txns_proto_msgTypes[18]
+	mi := &file_admin_txns_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1482,7 @@ func (x *OffsetsRefused) String() string {
 func (*OffsetsRefused) ProtoMessage() {}
 
 func (x *OffsetsRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_admin_txns_proto_msgTypes[18]
+	mi := &file_admin_txns_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1495,7 @@ func (x *OffsetsRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OffsetsRefused.ProtoReflect.Descriptor instead.
 func (*OffsetsRefused) Descriptor() ([]byte, []int) {
-	return file_admin_txns_proto_rawDescGZIP(), []int{18}
+	return file_admin_txns_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OffsetsRefused) GetGroup() string {
@@ -1396,7 +1530,13 @@ var File_admin_txns_proto protoreflect.FileDescriptor
 
 const file_admin_txns_proto_rawDesc = "" +
 	"\n" +
-	"\x10admin_txns.proto\x12\x0fkcoord.admin.v1\x1a\vadmin.proto\"\xac\x01\n" +
+	"\x10admin_txns.proto\x12\x0fkcoord.admin.v1\x1a\vadmin.proto\"$\n" +
+	"\"ListQuarantinedTransactionsRequest\"r\n" +
+	"#ListQuarantinedTransactionsResponse\x12K\n" +
+	"\ftransactions\x18\x01 \x03(\v2'.kcoord.admin.v1.QuarantinedTransactionR\ftransactions\"~\n" +
+	"\x16QuarantinedTransaction\x12)\n" +
+	"\x10transactional_id\x18\x01 \x01(\tR\x0ftransactionalId\x129\n" +
+	"\x06record\x18\x02 \x01(\v2!.kcoord.admin.v1.UnreadableRecordR\x06record\"\xac\x01\n" +
 	"\x17ListTransactionsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12!\n" +
 	"\fproducer_ids\x18\x02 \x03(\x03R\vproducerIds\x12)\n" +
@@ -1533,7 +1673,7 @@ const file_admin_txns_proto_rawDesc = "" +
 	"\x10transactional_id\x18\x02 \x01(\tR\x0ftransactionalId\x12\x1d\n" +
 	"\n" +
 	"error_code\x18\x03 \x01(\x05R\terrorCode\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error2\xd1\x05\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error2\xdc\x06\n" +
 	"\fTransactions\x12g\n" +
 	"\x10ListTransactions\x12(.kcoord.admin.v1.ListTransactionsRequest\x1a).kcoord.admin.v1.ListTransactionsResponse\x12s\n" +
 	"\x14DescribeTransactions\x12,.kcoord.admin.v1.DescribeTransactionsRequest\x1a-.kcoord.admin.v1.DescribeTransactionsResponse\x12J\n" +
@@ -1541,7 +1681,8 @@ const file_admin_txns_proto_rawDesc = "" +
 	"\n" +
 	"ApplyAbort\x12\x1a.kcoord.admin.v1.AbortPlan\x1a#.kcoord.admin.v1.ApplyAbortResponse\x12X\n" +
 	"\vFindHanging\x12#.kcoord.admin.v1.FindHangingRequest\x1a$.kcoord.admin.v1.FindHangingResponse\x12m\n" +
-	"\x12ExplainTransaction\x12*.kcoord.admin.v1.ExplainTransactionRequest\x1a+.kcoord.admin.v1.ExplainTransactionResponse\x12\x7f\n" +
+	"\x12ExplainTransaction\x12*.kcoord.admin.v1.ExplainTransactionRequest\x1a+.kcoord.admin.v1.ExplainTransactionResponse\x12\x88\x01\n" +
+	"\x1bListQuarantinedTransactions\x123.kcoord.admin.v1.ListQuarantinedTransactionsRequest\x1a4.kcoord.admin.v1.ListQuarantinedTransactionsResponse\x12\x7f\n" +
 	"\x18SendOffsetsToTransaction\x120.kcoord.admin.v1.SendOffsetsToTransactionRequest\x1a1.kcoord.admin.v1.SendOffsetsToTransactionResponseB,Z*github.com/kcoord/kcoord/api/admin/adminpbb\x06proto3"
 
 var (
@@ -1556,60 +1697,68 @@ func file_admin_txns_proto_rawDescGZIP() []byte {
 	return file_admin_txns_proto_rawDescData
 }
 
-var file_admin_txns_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_admin_txns_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_admin_txns_proto_goTypes = []any{
-	(*ListTransactionsRequest)(nil),          // 0: kcoord.admin.v1.ListTransactionsRequest
-	(*ListTransactionsResponse)(nil),         // 1: kcoord.admin.v1.ListTransactionsResponse
-	(*ListedTransaction)(nil),                // 2: kcoord.admin.v1.ListedTransaction
-	(*DescribeTransactionsRequest)(nil),      // 3: kcoord.admin.v1.DescribeTransactionsRequest
-	(*DescribeTransactionsResponse)(nil),     // 4: kcoord.admin.v1.DescribeTransactionsResponse
-	(*DescribedTransaction)(nil),             // 5: kcoord.admin.v1.DescribedTransaction
-	(*PlanAbortRequest)(nil),                 // 6: kcoord.admin.v1.PlanAbortRequest
-	(*AbortPlan)(nil),                        // 7: kcoord.admin.v1.AbortPlan
-	(*ApplyAbortResponse)(nil),               // 8: kcoord.admin.v1.ApplyAbortResponse
-	(*FindHangingRequest)(nil),               // 9: kcoord.admin.v1.FindHangingRequest
-	(*FindHangingResponse)(nil),              // 10: kcoord.admin.v1.FindHangingResponse
-	(*HangingTransaction)(nil),               // 11: kcoord.admin.v1.HangingTransaction
-	(*ExplainTransactionRequest)(nil),        // 12: kcoord.admin.v1.ExplainTransactionRequest
-	(*ExplainTransactionResponse)(nil),       // 13: kcoord.admin.v1.ExplainTransactionResponse
-	(*TransactionEvent)(nil),                 // 14: kcoord.admin.v1.TransactionEvent
-	(*SendOffsetsToTransactionRequest)(nil),  // 15: kcoord.admin.v1.SendOffsetsToTransactionRequest
-	(*ConsumerGroupMetadata)(nil),            // 16: kcoord.admin.v1.ConsumerGroupMetadata
-	(*SendOffsetsToTransactionResponse)(nil), // 17: kcoord.admin.v1.SendOffsetsToTransactionResponse
-	(*OffsetsRefused)(nil),                   // 18: kcoord.admin.v1.OffsetsRefused
-	(*TopicPartitions)(nil),                  // 19: kcoord.admin.v1.TopicPartitions
-	(*OffsetToSet)(nil),                      // 20: kcoord.admin.v1.OffsetToSet
+	(*ListQuarantinedTransactionsRequest)(nil),  // 0: kcoord.admin.v1.ListQuarantinedTransactionsRequest
+	(*ListQuarantinedTransactionsResponse)(nil), // 1: kcoord.admin.v1.ListQuarantinedTransactionsResponse
+	(*QuarantinedTransaction)(nil),              // 2: kcoord.admin.v1.QuarantinedTransaction
+	(*ListTransactionsRequest)(nil),             // 3: kcoord.admin.v1.ListTransactionsRequest
+	(*ListTransactionsResponse)(nil),            // 4: kcoord.admin.v1.ListTransactionsResponse
+	(*ListedTransaction)(nil),                   // 5: kcoord.admin.v1.ListedTransaction
+	(*DescribeTransactionsRequest)(nil),         // 6: kcoord.admin.v1.DescribeTransactionsRequest
+	(*DescribeTransactionsResponse)(nil),        // 7: kcoord.admin.v1.DescribeTransactionsResponse
+	(*DescribedTransaction)(nil),                // 8: kcoord.admin.v1.DescribedTransaction
+	(*PlanAbortRequest)(nil),                    // 9: kcoord.admin.v1.PlanAbortRequest
+	(*AbortPlan)(nil),                           // 10: kcoord.admin.v1.AbortPlan
+	(*ApplyAbortResponse)(nil),                  // 11: kcoord.admin.v1.ApplyAbortResponse
+	(*FindHangingRequest)(nil),                  // 12: kcoord.admin.v1.FindHangingRequest
+	(*FindHangingResponse)(nil),                 // 13: kcoord.admin.v1.FindHangingResponse
+	(*HangingTransaction)(nil),                  // 14: kcoord.admin.v1.HangingTransaction
+	(*ExplainTransactionRequest)(nil),           // 15: kcoord.admin.v1.ExplainTransactionRequest
+	(*ExplainTransactionResponse)(nil),          // 16: kcoord.admin.v1.ExplainTransactionResponse
+	(*TransactionEvent)(nil),                    // 17: kcoord.admin.v1.TransactionEvent
+	(*SendOffsetsToTransactionRequest)(nil),     // 18: kcoord.admin.v1.SendOffsetsToTransactionRequest
+	(*ConsumerGroupMetadata)(nil),               // 19: kcoord.admin.v1.ConsumerGroupMetadata
+	(*SendOffsetsToTransactionResponse)(nil),    // 20: kcoord.admin.v1.SendOffsetsToTransactionResponse
+	(*OffsetsRefused)(nil),                      // 21: kcoord.admin.v1.OffsetsRefused
+	(*UnreadableRecord)(nil),                    // 22: kcoord.admin.v1.UnreadableRecord
+	(*TopicPartitions)(nil),                     // 23: kcoord.admin.v1.TopicPartitions
+	(*OffsetToSet)(nil),                         // 24: kcoord.admin.v1.OffsetToSet
 }
 var file_admin_txns_proto_depIdxs = []int32{
-	2,  // 0: kcoord.admin.v1.ListTransactionsResponse.transactions:type_name -> kcoord.admin.v1.ListedTransaction
-	5,  // 1: kcoord.admin.v1.DescribeTransactionsResponse.transactions:type_name -> kcoord.admin.v1.DescribedTransaction
-	19, // 2: kcoord.admin.v1.DescribedTransaction.partitions:type_name -> kcoord.admin.v1.TopicPartitions
-	19, // 3: kcoord.admin.v1.AbortPlan.partitions:type_name -> kcoord.admin.v1.TopicPartitions
-	19, // 4: kcoord.admin.v1.FindHangingRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
-	11, // 5: kcoord.admin.v1.FindHangingResponse.hanging:type_name -> kcoord.admin.v1.HangingTransaction
-	5,  // 6: kcoord.admin.v1.ExplainTransactionResponse.transaction:type_name -> kcoord.admin.v1.DescribedTransaction
-	14, // 7: kcoord.admin.v1.ExplainTransactionResponse.events:type_name -> kcoord.admin.v1.TransactionEvent
-	16, // 8: kcoord.admin.v1.SendOffsetsToTransactionRequest.group:type_name -> kcoord.admin.v1.ConsumerGroupMetadata
-	20, // 9: kcoord.admin.v1.SendOffsetsToTransactionRequest.offsets:type_name -> kcoord.admin.v1.OffsetToSet
-	0,  // 10: kcoord.admin.v1.Transactions.ListTransactions:input_type -> kcoord.admin.v1.ListTransactionsRequest
-	3,  // 11: kcoord.admin.v1.Transactions.DescribeTransactions:input_type -> kcoord.admin.v1.DescribeTransactionsRequest
-	6,  // 12: kcoord.admin.v1.Transactions.PlanAbort:input_type -> kcoord.admin.v1.PlanAbortRequest
-	7,  // 13: kcoord.admin.v1.Transactions.ApplyAbort:input_type -> kcoord.admin.v1.AbortPlan
-	9,  // 14: kcoord.admin.v1.Transactions.FindHanging:input_type -> kcoord.admin.v1.FindHangingRequest
-	12, // 15: kcoord.admin.v1.Transactions.ExplainTransaction:input_type -> kcoord.admin.v1.ExplainTransactionRequest
-	15, // 16: kcoord.admin.v1.Transactions.SendOffsetsToTransaction:input_type -> kcoord.admin.v1.SendOffsetsToTransactionRequest
-	1,  // 17: kcoord.admin.v1.Transactions.ListTransactions:output_type -> kcoord.admin.v1.ListTransactionsResponse
-	4,  // 18: kcoord.admin.v1.Transactions.DescribeTransactions:output_type -> kcoord.admin.v1.DescribeTransactionsResponse
-	7,  // 19: kcoord.admin.v1.Transactions.PlanAbort:output_type -> kcoord.admin.v1.AbortPlan
-	8,  // 20: kcoord.admin.v1.Transactions.ApplyAbort:output_type -> kcoord.admin.v1.ApplyAbortResponse
-	10, // 21: kcoord.admin.v1.Transactions.FindHanging:output_type -> kcoord.admin.v1.FindHangingResponse
-	13, // 22: kcoord.admin.v1.Transactions.ExplainTransaction:output_type -> kcoord.admin.v1.ExplainTransactionResponse
-	17, // 23: kcoord.admin.v1.Transactions.SendOffsetsToTransaction:output_type -> kcoord.admin.v1.SendOffsetsToTransactionResponse
-	17, // [17:24] is the sub-list for method output_type
-	10, // [10:17] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 0: kcoord.admin.v1.ListQuarantinedTransactionsResponse.transactions:type_name -> kcoord.admin.v1.QuarantinedTransaction
+	22, // 1: kcoord.admin.v1.QuarantinedTransaction.record:type_name -> kcoord.admin.v1.UnreadableRecord
+	5,  // 2: kcoord.admin.v1.ListTransactionsResponse.transactions:type_name -> kcoord.admin.v1.ListedTransaction
+	8,  // 3: kcoord.admin.v1.DescribeTransactionsResponse.transactions:type_name -> kcoord.admin.v1.DescribedTransaction
+	23, // 4: kcoord.admin.v1.DescribedTransaction.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	23, // 5: kcoord.admin.v1.AbortPlan.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	23, // 6: kcoord.admin.v1.FindHangingRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	14, // 7: kcoord.admin.v1.FindHangingResponse.hanging:type_name -> kcoord.admin.v1.HangingTransaction
+	8,  // 8: kcoord.admin.v1.ExplainTransactionResponse.transaction:type_name -> kcoord.admin.v1.DescribedTransaction
+	17, // 9: kcoord.admin.v1.ExplainTransactionResponse.events:type_name -> kcoord.admin.v1.TransactionEvent
+	19, // 10: kcoord.admin.v1.SendOffsetsToTransactionRequest.group:type_name -> kcoord.admin.v1.ConsumerGroupMetadata
+	24, // 11: kcoord.admin.v1.SendOffsetsToTransactionRequest.offsets:type_name -> kcoord.admin.v1.OffsetToSet
+	3,  // 12: kcoord.admin.v1.Transactions.ListTransactions:input_type -> kcoord.admin.v1.ListTransactionsRequest
+	6,  // 13: kcoord.admin.v1.Transactions.DescribeTransactions:input_type -> kcoord.admin.v1.DescribeTransactionsRequest
+	9,  // 14: kcoord.admin.v1.Transactions.PlanAbort:input_type -> kcoord.admin.v1.PlanAbortRequest
+	10, // 15: kcoord.admin.v1.Transactions.ApplyAbort:input_type -> kcoord.admin.v1.AbortPlan
+	12, // 16: kcoord.admin.v1.Transactions.FindHanging:input_type -> kcoord.admin.v1.FindHangingRequest
+	15, // 17: kcoord.admin.v1.Transactions.ExplainTransaction:input_type -> kcoord.admin.v1.ExplainTransactionRequest
+	0,  // 18: kcoord.admin.v1.Transactions.ListQuarantinedTransactions:input_type -> kcoord.admin.v1.ListQuarantinedTransactionsRequest
+	18, // 19: kcoord.admin.v1.Transactions.SendOffsetsToTransaction:input_type -> kcoord.admin.v1.SendOffsetsToTransactionRequest
+	4,  // 20: kcoord.admin.v1.Transactions.ListTransactions:output_type -> kcoord.admin.v1.ListTransactionsResponse
+	7,  // 21: kcoord.admin.v1.Transactions.DescribeTransactions:output_type -> kcoord.admin.v1.DescribeTransactionsResponse
+	10, // 22: kcoord.admin.v1.Transactions.PlanAbort:output_type -> kcoord.admin.v1.AbortPlan
+	11, // 23: kcoord.admin.v1.Transactions.ApplyAbort:output_type -> kcoord.admin.v1.ApplyAbortResponse
+	13, // 24: kcoord.admin.v1.Transactions.FindHanging:output_type -> kcoord.admin.v1.FindHangingResponse
+	16, // 25: kcoord.admin.v1.Transactions.ExplainTransaction:output_type -> kcoord.admin.v1.ExplainTransactionResponse
+	1,  // 26: kcoord.admin.v1.Transactions.ListQuarantinedTransactions:output_type -> kcoord.admin.v1.ListQuarantinedTransactionsResponse
+	20, // 27: kcoord.admin.v1.Transactions.SendOffsetsToTransaction:output_type -> kcoord.admin.v1.SendOffsetsToTransactionResponse
+	20, // [20:28] is the sub-list for method output_type
+	12, // [12:20] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_admin_txns_proto_init() }
@@ -1618,19 +1767,19 @@ func file_admin_txns_proto_init() {
 		return
 	}
 	file_admin_proto_init()
-	file_admin_txns_proto_msgTypes[0].OneofWrappers = []any{}
-	file_admin_txns_proto_msgTypes[5].OneofWrappers = []any{}
-	file_admin_txns_proto_msgTypes[6].OneofWrappers = []any{}
-	file_admin_txns_proto_msgTypes[7].OneofWrappers = []any{}
-	file_admin_txns_proto_msgTypes[15].OneofWrappers = []any{}
-	file_admin_txns_proto_msgTypes[16].OneofWrappers = []any{}
+	file_admin_txns_proto_msgTypes[3].OneofWrappers = []any{}
+	file_admin_txns_proto_msgTypes[8].OneofWrappers = []any{}
+	file_admin_txns_proto_msgTypes[9].OneofWrappers = []any{}
+	file_admin_txns_proto_msgTypes[10].OneofWrappers = []any{}
+	file_admin_txns_proto_msgTypes[18].OneofWrappers = []any{}
+	file_admin_txns_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_admin_txns_proto_rawDesc), len(file_admin_txns_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

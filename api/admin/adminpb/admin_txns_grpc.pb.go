@@ -19,13 +19,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Transactions_ListTransactions_FullMethodName         = "/kcoord.admin.v1.Transactions/ListTransactions"
-	Transactions_DescribeTransactions_FullMethodName     = "/kcoord.admin.v1.Transactions/DescribeTransactions"
-	Transactions_PlanAbort_FullMethodName                = "/kcoord.admin.v1.Transactions/PlanAbort"
-	Transactions_ApplyAbort_FullMethodName               = "/kcoord.admin.v1.Transactions/ApplyAbort"
-	Transactions_FindHanging_FullMethodName              = "/kcoord.admin.v1.Transactions/FindHanging"
-	Transactions_ExplainTransaction_FullMethodName       = "/kcoord.admin.v1.Transactions/ExplainTransaction"
-	Transactions_SendOffsetsToTransaction_FullMethodName = "/kcoord.admin.v1.Transactions/SendOffsetsToTransaction"
+	Transactions_ListTransactions_FullMethodName            = "/kcoord.admin.v1.Transactions/ListTransactions"
+	Transactions_DescribeTransactions_FullMethodName        = "/kcoord.admin.v1.Transactions/DescribeTransactions"
+	Transactions_PlanAbort_FullMethodName                   = "/kcoord.admin.v1.Transactions/PlanAbort"
+	Transactions_ApplyAbort_FullMethodName                  = "/kcoord.admin.v1.Transactions/ApplyAbort"
+	Transactions_FindHanging_FullMethodName                 = "/kcoord.admin.v1.Transactions/FindHanging"
+	Transactions_ExplainTransaction_FullMethodName          = "/kcoord.admin.v1.Transactions/ExplainTransaction"
+	Transactions_ListQuarantinedTransactions_FullMethodName = "/kcoord.admin.v1.Transactions/ListQuarantinedTransactions"
+	Transactions_SendOffsetsToTransaction_FullMethodName    = "/kcoord.admin.v1.Transactions/SendOffsetsToTransaction"
 )
 
 // TransactionsClient is the client API for Transactions service.
@@ -54,6 +55,8 @@ type TransactionsClient interface {
 	// ExplainTransaction tells what has happened to the producers of an id: who fenced whom,
 	// when, and by which rule. It is remembered in memory, so that it begins at the restart.
 	ExplainTransaction(ctx context.Context, in *ExplainTransactionRequest, opts ...grpc.CallOption) (*ExplainTransactionResponse, error)
+	// ListQuarantinedTransactions lists the transactional ids whose record cannot be read.
+	ListQuarantinedTransactions(ctx context.Context, in *ListQuarantinedTransactionsRequest, opts ...grpc.CallOption) (*ListQuarantinedTransactionsResponse, error)
 	// SendOffsetsToTransaction commits offsets as part of a transaction, which begins if it has
 	// not. Group, generation, member id and the instance id, where there is one, are those of
 	// a live member; INVALID_ARGUMENT: something of it is missing. FAILED_PRECONDITION, with an
@@ -130,6 +133,16 @@ func (c *transactionsClient) ExplainTransaction(ctx context.Context, in *Explain
 	return out, nil
 }
 
+func (c *transactionsClient) ListQuarantinedTransactions(ctx context.Context, in *ListQuarantinedTransactionsRequest, opts ...grpc.CallOption) (*ListQuarantinedTransactionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListQuarantinedTransactionsResponse)
+	err := c.cc.Invoke(ctx, Transactions_ListQuarantinedTransactions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *transactionsClient) SendOffsetsToTransaction(ctx context.Context, in *SendOffsetsToTransactionRequest, opts ...grpc.CallOption) (*SendOffsetsToTransactionResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SendOffsetsToTransactionResponse)
@@ -166,6 +179,8 @@ type TransactionsServer interface {
 	// ExplainTransaction tells what has happened to the producers of an id: who fenced whom,
 	// when, and by which rule. It is remembered in memory, so that it begins at the restart.
 	ExplainTransaction(context.Context, *ExplainTransactionRequest) (*ExplainTransactionResponse, error)
+	// ListQuarantinedTransactions lists the transactional ids whose record cannot be read.
+	ListQuarantinedTransactions(context.Context, *ListQuarantinedTransactionsRequest) (*ListQuarantinedTransactionsResponse, error)
 	// SendOffsetsToTransaction commits offsets as part of a transaction, which begins if it has
 	// not. Group, generation, member id and the instance id, where there is one, are those of
 	// a live member; INVALID_ARGUMENT: something of it is missing. FAILED_PRECONDITION, with an
@@ -199,6 +214,9 @@ func (UnimplementedTransactionsServer) FindHanging(context.Context, *FindHanging
 }
 func (UnimplementedTransactionsServer) ExplainTransaction(context.Context, *ExplainTransactionRequest) (*ExplainTransactionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainTransaction not implemented")
+}
+func (UnimplementedTransactionsServer) ListQuarantinedTransactions(context.Context, *ListQuarantinedTransactionsRequest) (*ListQuarantinedTransactionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListQuarantinedTransactions not implemented")
 }
 func (UnimplementedTransactionsServer) SendOffsetsToTransaction(context.Context, *SendOffsetsToTransactionRequest) (*SendOffsetsToTransactionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SendOffsetsToTransaction not implemented")
@@ -332,6 +350,24 @@ func _Transactions_ExplainTransaction_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Transactions_ListQuarantinedTransactions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListQuarantinedTransactionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TransactionsServer).ListQuarantinedTransactions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Transactions_ListQuarantinedTransactions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TransactionsServer).ListQuarantinedTransactions(ctx, req.(*ListQuarantinedTransactionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Transactions_SendOffsetsToTransaction_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SendOffsetsToTransactionRequest)
 	if err := dec(in); err != nil {
@@ -380,6 +416,10 @@ var Transactions_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainTransaction",
 			Handler:    _Transactions_ExplainTransaction_Handler,
+		},
+		{
+			MethodName: "ListQuarantinedTransactions",
+			Handler:    _Transactions_ListQuarantinedTransactions_Handler,
 		},
 		{
 			MethodName: "SendOffsetsToTransaction",
