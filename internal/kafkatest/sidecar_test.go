@@ -168,6 +168,11 @@ type operator struct {
 	t   *testing.T
 	dir string
 	env []string
+
+	// Of newSidecar: where the admin API is, and how kcoord runs.
+	admin  string
+	serve  []string
+	kcoord *process
 }
 
 func (o *operator) exe() string { return filepath.Join(o.dir, "kcoord") }

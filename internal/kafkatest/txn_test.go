@@ -214,13 +214,35 @@ func (r *reader) exactly(admin *kadm.Client, ends map[int32]int64) {
 		}
 		return err
 	})
-	from, open := map[int32]kgo.Offset{}, map[int32]int64{}
+	to := map[int32]int64{}
 	for p, end := range stable["invoices"] {
-		if end.Offset > 0 {
-			from[p], open[p] = kgo.NewOffset().At(0), end.Offset
+		to[p] = end.Offset
+	}
+	times := r.readCommitted("invoices", to)
+	var records int
+	for p, end := range ends {
+		for at := range end {
+			records++
+			if n := times[fmt.Sprintf("%d/%d", p, at)]; n != 1 {
+				r.t.Errorf("record %d of partition %d is in the output %d times", at, p, n)
+			}
 		}
 	}
-	c := r.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"invoices": from}),
+	if len(times) != records {
+		r.t.Errorf("the output has %d records of %d", len(times), records)
+	}
+}
+
+// readCommitted reads a topic's committed records up to offsets, and counts each value.
+func (r *reader) readCommitted(topic string, to map[int32]int64) map[string]int {
+	r.t.Helper()
+	from, open := map[int32]kgo.Offset{}, map[int32]int64{}
+	for p, end := range to {
+		if end > 0 {
+			from[p], open[p] = kgo.NewOffset().At(0), end
+		}
+	}
+	c := r.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
@@ -236,19 +258,8 @@ func (r *reader) exactly(admin *kadm.Client, ends map[int32]int64) {
 			}
 		})
 		if ctx.Err() != nil {
-			r.t.Fatalf("the output cannot be read to its ends %v", open)
+			r.t.Fatalf("%s cannot be read to its ends %v", topic, open)
 		}
 	}
-	var records int
-	for p, end := range ends {
-		for at := range end {
-			records++
-			if n := times[fmt.Sprintf("%d/%d", p, at)]; n != 1 {
-				r.t.Errorf("record %d of partition %d is in the output %d times", at, p, n)
-			}
-		}
-	}
-	if len(times) != records {
-		r.t.Errorf("the output has %d records of %d", len(times), records)
-	}
+	return times
 }
