@@ -33,6 +33,13 @@ type downgradeToCommand struct {
 // Run shows the plan, and goes by it.
 func (d *downgradeToCommand) Run(ctx context.Context) error {
 	return d.stay(ctx, func(ctx context.Context, api api) error {
+		now, err := api.DescribeVersions(ctx, &adminpb.DescribeVersionsRequest{})
+		if err != nil {
+			return err
+		}
+		if now.GetRewrite().GetUnderWay() && !d.DryRun { // no time for plans: it is followed, if it goes there
+			return d.do(ctx, api)
+		}
 		plan, err := d.plan(ctx, api)
 		if err != nil {
 			return err

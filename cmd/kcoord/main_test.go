@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "stop": stop, "commit": commitOffset, "get": get, "ready": ready, "hold": hold, "damage": damage, "damage-txn": damageTxn,
 			"topic": makeTopic, "offsets": commitOffsets, "member": joinGroup, "leave": leaveGroup, "broker": startBroker,
-			"begin": beginTxn, "takeover": takeOver,
+			"begin": beginTxn, "pending": pendingOffset, "takeover": takeOver,
 			"hangup": hangup, "await": await, "systemd": systemd, "told": told,
 		},
 	})

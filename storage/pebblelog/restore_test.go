@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -136,5 +139,30 @@ func TestRestore(t *testing.T) {
 	}
 	if err := Restore(fs, "top", "top/data"); !errors.Is(err, storage.ErrFormat) {
 		t.Errorf("of no checkpoint: %v", err)
+	}
+}
+
+// fullFS has no room for another file.
+type fullFS struct{ vfs.FS }
+
+func (fullFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, syscall.ENOSPC }
+
+// TestRestoreWithoutRoom: what was there is there, and what was copied is not.
+func TestRestoreWithoutRoom(t *testing.T) {
+	fs := vfs.NewMem()
+	b := mustOpen(t, "top/data", small(fs))
+	if _, err := b.Checkpoint("top/checkpoint"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(fullFS{fs}, "top/checkpoint", "top/data"); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Error(err)
+	}
+	names, err := fs.List("top")
+	slices.Sort(names)
+	if err != nil || !slices.Equal(names, []string{"checkpoint", "data"}) {
+		t.Errorf("%q, %v", names, err)
 	}
 }
