@@ -32,7 +32,6 @@ func (n *Node) CommitInTxn(r TxnCommit, reply func(group.TxnCommitted, error)) {
 		reply(group.TxnCommitted{TxnOffsetCommitResponse: TxnCommitOf(r.TxnOffsetCommitRequest, kerr.InvalidGroupID.Code)}, nil)
 		return
 	}
-	n.commits.enter(r.ProducerID)
 	producer := txn.Producer{ID: txn.ProducerID(r.ProducerID), Epoch: txn.Epoch(r.ProducerEpoch)}
 	partition := int32(ShardOf(r.Group, len(n.shards)))
 	var ask txn.Request = txn.VerifyOffsets{TransactionalID: r.TransactionalID, Producer: producer, Partition: partition}
@@ -42,24 +41,41 @@ func (n *Node) CommitInTxn(r TxnCommit, reply func(group.TxnCommitted, error)) {
 			Topics: []txn.Topic{{Name: txn.OffsetsTopic, Partitions: []int32{partition}}},
 		}
 	}
-	n.Txn(ask, func(resp txn.Response, err error) {
-		code := int16(0)
-		if err == nil {
-			code = resp.(txn.Result).Code
-		}
-		switch {
-		case err != nil:
-			n.commits.leave(r.ProducerID)
+	n.commitOnce(r, ask, partition, r.Implicit, reply)
+}
+
+// commitOnce asks the transaction's shard, and then the group's. Where the transaction before is
+// not complete yet, that is waited for outside of the gate: its own marker may wait there.
+func (n *Node) commitOnce(r TxnCommit, ask txn.Request, partition int32, patient bool, reply func(group.TxnCommitted, error)) {
+	refuse := func(resp txn.Response, err error) {
+		if err != nil {
 			reply(group.TxnCommitted{}, err)
-		case code != 0:
-			n.commits.leave(r.ProducerID)
-			reply(group.TxnCommitted{TxnOffsetCommitResponse: TxnCommitOf(r.TxnOffsetCommitRequest, code)}, nil)
-		default:
+			return
+		}
+		reply(group.TxnCommitted{TxnOffsetCommitResponse: TxnCommitOf(r.TxnOffsetCommitRequest, resp.(txn.Result).Code)}, nil)
+	}
+	allowed := func(resp txn.Response, err error) bool { return err == nil && resp.(txn.Result).Code == 0 }
+	in := n.commits.enter(r.ProducerID)
+	n.txnShard(ask).Do(ask, func(resp txn.Response, err error) {
+		if allowed(resp, err) {
 			n.lanes.do(int(partition), func() {
 				n.commitPending(r, reply)
-				n.commits.leave(r.ProducerID)
+				n.commits.leave(r.ProducerID, in)
 			})
+			return
 		}
+		n.commits.leave(r.ProducerID, in)
+		if err != nil || !patient || !tooEarly(resp) {
+			refuse(resp, err)
+			return
+		}
+		n.Txn(ask, func(resp txn.Response, err error) {
+			if !allowed(resp, err) {
+				refuse(resp, err)
+				return
+			}
+			n.commitOnce(r, ask, partition, false, reply)
+		})
 	})
 }
 
@@ -86,37 +102,45 @@ func TxnCommitOf(r *kmsg.TxnOffsetCommitRequest, code int16) *kmsg.TxnOffsetComm
 }
 
 // commitGate holds markers back while offsets of their producer are between the two shards
-// that decide on them. Whoever begins later finds the transaction decided.
+// that decide on them: those that set out before the marker. Whoever begins later finds
+// the transaction decided, and must not hold its marker back: a producer that is told to
+// come again could do so for ever.
 type commitGate struct {
 	mu      sync.Mutex
-	between map[int64]*crossing // by producer id
+	between map[int64][]*crossing // by producer id, the first first; the markers of one wait for all before, too
 }
 
 type crossing struct {
 	commits int
-	waiting []func()
+	waiting []func() // markers: nobody sets out with it any more
 }
 
-func (g *commitGate) enter(producer int64) {
+func (g *commitGate) enter(producer int64) *crossing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.between == nil {
-		g.between = map[int64]*crossing{}
+		g.between = map[int64][]*crossing{}
 	}
-	c := g.between[producer]
-	if c == nil {
-		c = &crossing{}
-		g.between[producer] = c
+	all := g.between[producer]
+	if n := len(all); n > 0 && all[n-1].waiting == nil {
+		all[n-1].commits++
+		return all[n-1]
 	}
-	c.commits++
+	c := &crossing{commits: 1}
+	g.between[producer] = append(all, c)
+	return c
 }
 
-func (g *commitGate) leave(producer int64) {
+func (g *commitGate) leave(producer int64, c *crossing) {
 	g.mu.Lock()
-	c := g.between[producer]
+	c.commits--
+	all := g.between[producer]
 	var free []func()
-	if c.commits--; c.commits == 0 {
-		free = c.waiting
+	for len(all) > 0 && all[0].commits == 0 {
+		free = append(free, all[0].waiting...)
+		all = all[1:]
+	}
+	if g.between[producer] = all; len(all) == 0 {
 		delete(g.between, producer)
 	}
 	g.mu.Unlock()
@@ -125,11 +149,12 @@ func (g *commitGate) leave(producer int64) {
 	}
 }
 
-// after runs f when no offsets of the producer are on their way: now, or later.
+// after runs f when the producer's offsets that are on their way now have arrived: at once, or later.
 func (g *commitGate) after(producer int64, f func()) {
 	g.mu.Lock()
-	if c := g.between[producer]; c != nil {
-		c.waiting = append(c.waiting, f)
+	if all := g.between[producer]; len(all) > 0 {
+		last := all[len(all)-1]
+		last.waiting = append(last.waiting, f)
 		g.mu.Unlock()
 		return
 	}

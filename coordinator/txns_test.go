@@ -327,19 +327,63 @@ func TestMarkersWaitForOffsetsOnTheirWay(t *testing.T) {
 	var g commitGate
 	var order []string
 	g.after(1, func() { order = append(order, "free") })
-	g.enter(1)
-	g.enter(1)
+	first, second := g.enter(1), g.enter(1)
 	g.after(1, func() { order = append(order, "marker") })
 	g.after(2, func() { order = append(order, "other producer") })
-	g.leave(1)
+	late := g.enter(1) // which finds the transaction decided
+	g.after(1, func() { order = append(order, "marker again") })
+	g.leave(1, first)
 	order = append(order, "one left")
-	g.leave(1)
-	if want := []string{"free", "other producer", "one left", "marker"}; !slices.Equal(order, want) {
+	g.leave(1, second)
+	later := g.enter(1)
+	g.leave(1, late)
+	g.leave(1, later)
+	if want := []string{"free", "other producer", "one left", "marker", "marker again"}; !slices.Equal(order, want) {
 		t.Errorf("%v, want %v", order, want)
 	}
 	if len(g.between) != 0 {
 		t.Error("something is remembered")
 	}
+}
+
+// Offsets that come before the last transaction's marker has passed wait for that transaction, whose
+// marker once waited for them: until the patience with both was over.
+func TestOffsetsAndMarkersDontWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memlog.New(Index)
+		n := openTxns(t, b, &cluster{})
+		defer func() { n.Close(); b.Close() }()
+		p, _ := initialise(n, "x")
+		if code, _ := commitIn(n, "x", p, "g", 1); code != 0 {
+			t.Fatal(code)
+		}
+		b.Hold()
+		ended := make(chan int16)
+		go func() {
+			r, _ := endOf(n, "x", p, true)
+			ended <- r.ErrorCode
+		}()
+		synctest.Wait() // it is decided, and its marker not sent yet
+		next := *p
+		next.ProducerEpoch++
+		began, done := time.Now(), make(chan int16)
+		go func() {
+			code, _ := commitIn(n, "x", &next, "g", 2)
+			done <- code
+		}()
+		synctest.Wait()
+		b.Release(-1)
+		if code := <-ended; code != 0 {
+			t.Errorf("the end is answered %d", code)
+		}
+		if code, took := <-done, time.Since(began); code != 0 || took >= patience {
+			t.Errorf("the next offsets are answered %d after %s", code, took)
+		}
+		endOf(n, "x", &next, true)
+		if at := stableOffset(t, n, "g"); at != 2 {
+			t.Errorf("the group is at %d", at)
+		}
+	})
 }
 
 // While the broker is away producers are told to try again; then they get an id each.
