@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func TestTopics(t *testing.T) {
 	draw := func(t *rapid.T, name string) (ts []Topic, set map[string]bool) {
 		set = map[string]bool{}
 		for range rapid.IntRange(0, 6).Draw(t, name) {
-			topic := Topic{rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "topic"), rapid.SliceOfN(rapid.Int32Range(0, 3), 1, 3).Draw(t, "partitions")}
+			topic := Topic{rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "topic"), rapid.SliceOfN(rapid.Int32Range(0, 3), 0, 3).Draw(t, "partitions")}
 			ts = append(ts, topic)
 			for _, p := range topic.Partitions {
 				set[topic.Name+string('0'+p)] = true
@@ -168,7 +169,8 @@ func TestTopics(t *testing.T) {
 				}
 			}
 		}
-		if ts.Len() != n || !sorted(ts) {
+		empty := slices.ContainsFunc(ts, func(t Topic) bool { return len(t.Partitions) == 0 })
+		if ts.Len() != n || !sorted(ts) || empty {
 			t.Fatalf("%s: %v has %d of %d", what, ts, ts.Len(), n)
 		}
 	}

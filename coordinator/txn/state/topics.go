@@ -15,13 +15,16 @@ type Topic struct {
 // are never changed in place.
 type Topics []Topic
 
-// TopicsOf sorts partitions.
+// TopicsOf sorts partitions. A topic without any is none.
 func TopicsOf(ts ...Topic) Topics {
 	if sorted(ts) {
 		return ts
 	}
 	var out Topics
 	for _, t := range ts {
+		if len(t.Partitions) == 0 {
+			continue
+		}
 		i, has := out.find(t.Name)
 		if !has {
 			out = slices.Insert(out, i, Topic{Name: t.Name})
@@ -37,7 +40,7 @@ func TopicsOf(ts ...Topic) Topics {
 
 func sorted(ts []Topic) bool {
 	for i, t := range ts {
-		if i > 0 && ts[i-1].Name >= t.Name {
+		if len(t.Partitions) == 0 || i > 0 && ts[i-1].Name >= t.Name {
 			return false
 		}
 		for j := range t.Partitions {
