@@ -20,6 +20,7 @@
 //
 // Known and left so: kcoord answers a join or a sync that its client has sent again, or whose member has left, where
 // Kafka never does; a protocol that a join names twice counts once; a commit that is refused as a whole makes no
-// group; two entries of one topic in a commit are answered apart; and what makes Kafka fail with UNKNOWN_SERVER_ERROR
-// (ids that grow too long, an empty group id in a join) is refused as what it is.
+// group; what makes Kafka fail with UNKNOWN_SERVER_ERROR (ids that grow too long, an empty group id in a join) is
+// refused as what it is; a TxnOffsetCommit is always verified, where Kafka does not look at the transactional id once
+// the partition has seen the producer; and after an abort by the coordinator a commit is told that it is fenced.
 package difftest

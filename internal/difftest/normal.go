@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -14,7 +15,9 @@ import (
 )
 
 // leftOut are fields that no client may rely on.
-var leftOut = map[string]bool{"Version": true, "ThrottleMillis": true, "ErrorMessage": true, "UnknownTags": true, "Host": true, "Port": true}
+var leftOut = map[string]bool{
+	"Version": true, "ThrottleMillis": true, "ErrorMessage": true, "UnknownTags": true, "Host": true, "Port": true, "StartTimestamp": true,
+}
 
 // uuid ends a member id that was not named by an answer.
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
@@ -32,6 +35,11 @@ func (t *target) render(a answer, prefix string) string {
 			}
 		}
 		l.Groups = own
+	}
+	if l, ok := a.resp.(*kmsg.ListTransactionsResponse); ok {
+		l.TransactionStates = slices.DeleteFunc(l.TransactionStates, func(s kmsg.ListTransactionsResponseTransactionState) bool {
+			return !strings.HasPrefix(s.TransactionalID, prefix)
+		})
 	}
 	var b strings.Builder
 	t.value(&b, reflect.ValueOf(a.resp).Elem())
@@ -72,6 +80,10 @@ func (t *target) value(b *strings.Builder, v reflect.Value) {
 				continue
 			}
 			b.WriteString(f.Name + ":")
+			if id, is := v.Field(i).Interface().(int64); is && f.Name == "ProducerID" {
+				b.WriteString(t.pid(id) + " ")
+				continue
+			}
 			t.value(b, v.Field(i))
 			b.WriteString(" ")
 		}
@@ -98,8 +110,12 @@ func (t *target) name(s string) string {
 
 // learn takes from a join's answer what later ops refer to.
 func (t *target) learn(o *op, a answer) {
+	if a.err != nil {
+		return
+	}
+	t.learnProducer(o, a)
 	j, ok := a.resp.(*kmsg.JoinGroupResponse)
-	if !ok || a.err != nil {
+	if !ok {
 		return
 	}
 	s := &t.slots[o.slot]

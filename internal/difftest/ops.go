@@ -26,18 +26,30 @@ func (o op) String() string {
 }
 
 // kinds are weights and the greatest versions.
-var kinds = []struct {
-	name     string
-	weight   int
-	min, max int16
-}{
+var kinds = []opKind{
 	{"join", 26, 0, 9}, {"sync", 18, 0, 5}, {"heartbeat", 9, 0, 4}, {"leave", 6, 0, 5}, {"commit", 14, 2, 10},
 	{"fetch", 8, 1, 10}, {"describe", 6, 0, 6}, {"list", 4, 0, 5}, {"deleteOffsets", 4, 0, 0}, {"delete", 3, 0, 3},
 	{"rejoinAll", 8, 0, 9}, {"find", 1, 0, 6},
 }
 
+// txnKinds are there, too, in half of the sequences.
+var txnKinds = []opKind{
+	{"init", 12, 0, 5}, {"addPartitions", 12, 0, 5}, {"addOffsets", 10, 0, 4}, {"txnCommit", 24, 0, 6},
+	{"endTxn", 18, 0, 5}, {"describeTxns", 6, 0, 0}, {"listTxns", 3, 0, 2},
+}
+
+type opKind struct {
+	name     string
+	weight   int
+	min, max int16
+}
+
 func generate(seed uint64, n int) []op {
 	r := rand.New(rand.NewPCG(seed, 1))
+	kinds := kinds
+	if r.IntN(2) == 0 {
+		kinds = slices.Concat(kinds, txnKinds)
+	}
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -67,6 +79,7 @@ func generate(seed uint64, n int) []op {
 	for _, v := range []int16{1, 5, 8, 10} {
 		ops = append(ops, op{"fetch", v, 0, seed << 1})
 	}
+	ops = append(ops, op{"endTxn", 3, 0, seed << 1}, op{"endTxn", 5, 1, seed << 1}, op{"describeTxns", 0, 0, seed << 1}, op{"fetch", 8, 0, seed<<1 + 4})
 	return append(ops, op{"describe", 5, 0, seed << 1}, op{"list", 5, 0, seed << 1}, op{"leave", 4, 0, 2}, op{"delete", 2, 0, seed << 1})
 }
 

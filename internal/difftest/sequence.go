@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -39,7 +40,7 @@ func newSequence(seed uint64, run int, addrs [2]string, ids map[string][16]byte,
 	r := rand.New(rand.NewPCG(seed, 3))
 	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, ids: ids, told: map[int]bool{}}
 	for i := range s.targets {
-		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, asked: map[string]int{}, forgotten: map[int]bool{}}
+		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, asked: map[string]int{}, forgotten: map[int]bool{}}
 		for j := range s.targets[i].slots {
 			s.targets[i].slots[j].generation = -1
 		}
@@ -70,6 +71,13 @@ func (s *sequence) play(ops []op) (string, int) {
 			return "", i
 		} else if diff != "" {
 			return diff, i
+		}
+		if o.kind == "endTxn" || o.kind == "init" {
+			for _, t := range s.targets {
+				if err := t.calm(s.prefix); err != nil {
+					return err.Error(), i
+				}
+			}
 		}
 	}
 	return "", 0
@@ -126,7 +134,7 @@ func (s *sequence) settle(i int, ops []op) string {
 		if s.leadersDiffer(n) {
 			return inconclusive
 		}
-		if shown[0] != shown[1] {
+		if shown[0] != shown[1] && !s.betterFenced(n) {
 			return fmt.Sprintf("op %d: kafka  %s\n        kcoord %s", n, shown[0], shown[1])
 		}
 	}
@@ -157,6 +165,14 @@ func (s *sequence) leadersDiffer(n int) bool {
 		}
 	}
 	return leaders[0] != "" && leaders[1] != "" && leaders[0] != leaders[1]
+}
+
+// betterFenced says whether a commit came after an abort by the coordinator: kcoord tells the producer that it
+// is fenced, as Kafka does after 4.4 (KAFKA-20785).
+func (s *sequence) betterFenced(n int) bool {
+	kafka, is := s.got[0][n].resp.(*kmsg.EndTxnResponse)
+	kcoord, _ := s.got[1][n].resp.(*kmsg.EndTxnResponse)
+	return is && kcoord != nil && kafka.ErrorCode == kerr.InvalidTxnState.Code && kcoord.ErrorCode == kerr.ProducerFenced.Code
 }
 
 func (s *sequence) oneSided() int {

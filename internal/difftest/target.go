@@ -20,6 +20,9 @@ type target struct {
 	// What ops refer to.
 	members map[string]string // id → name
 	slots   [slots]slot
+	// The producers of the sequence's transactional ids, the latest last, and the names of producer ids.
+	producers [txnIDs][]producer
+	pids      map[int64]string
 	// Kafka keeps the latest join and the latest sync of a member, and never answers those before.
 	asked     map[string]int // by member: the op that waits
 	forgotten map[int]bool
