@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator"
+	"github.com/kcoord/kcoord/coordinator/group"
 )
 
 func addOf(p *kmsg.InitProducerIDResponse, id string, topics ...kmsg.AddPartitionsToTxnRequestTopic) *kmsg.AddPartitionsToTxnRequest {
@@ -102,4 +103,44 @@ func TestInitsInARow(t *testing.T) {
 		}
 	}
 	<-sent
+}
+
+// A topic that a commit names twice is answered as one where anything failed, and else as it was asked.
+func TestTxnCommitTopicTwice(t *testing.T) {
+	s := withNode(t, func(_ *Options, o *coordinator.Options) { o.Group.LegacyTxnCommit = group.AllowLegacy })
+	id := s.topic("t")
+	c := s.client()
+	p := begin(c, "x")
+	for _, tc := range []struct {
+		parts [][]int32
+		want  string
+	}{
+		{[][]int32{{0, 7}, {1, 8}}, "0:0 1:0 7:3 8:3; "},
+		{[][]int32{{0}, {1}}, "0:0; 1:0; "},
+	} {
+		for v := int16(5); v <= 6; v++ {
+			req := kmsg.NewPtrTxnOffsetCommitRequest()
+			req.TransactionalID, req.ProducerID, req.ProducerEpoch, req.Group, req.Generation = "x", p.ProducerID, p.ProducerEpoch, "g", -1
+			for _, parts := range tc.parts {
+				topic := kmsg.TxnOffsetCommitRequestTopic{Topic: "t", TopicID: id}
+				for _, n := range parts {
+					topic.Partitions = append(topic.Partitions, kmsg.TxnOffsetCommitRequestTopicPartition{Partition: n, Offset: 5})
+				}
+				req.Topics = append(req.Topics, topic)
+			}
+			shown := ""
+			for _, topic := range do[*kmsg.TxnOffsetCommitResponse](c, v, req).Topics {
+				for i, n := range topic.Partitions {
+					if i > 0 {
+						shown += " "
+					}
+					shown += fmt.Sprintf("%d:%d", n.Partition, n.ErrorCode)
+				}
+				shown += "; "
+			}
+			if shown != tc.want {
+				t.Errorf("v%d: %s, not %s", v, shown, tc.want)
+			}
+		}
+	}
 }

@@ -148,18 +148,36 @@ func (k *call) txnCommitted(req *kmsg.TxnOffsetCommitRequest, failed []failure, 
 			p.ErrorCode = k.txnCode(p.ErrorCode)
 		}
 	}
-	for _, f := range failed {
-		k.failed(f.code)
+	if len(failed) > 0 {
+		k.addTxnFailures(out, failed)
+	}
+	return out
+}
+
+// addTxnFailures adds what the coordinator was not asked for. Of several entries of a topic it makes one, as
+// Kafka does where partitions failed.
+func (k *call) addTxnFailures(out *kmsg.TxnOffsetCommitResponse, failed []failure) {
+	answered := out.Topics
+	out.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, 0, len(answered)+len(failed))
+	entry := func(topic string, id [16]byte) *kmsg.TxnOffsetCommitResponseTopic {
 		i := slices.IndexFunc(out.Topics, func(t kmsg.TxnOffsetCommitResponseTopic) bool {
-			return k.version < 6 && t.Topic == f.topic || k.version >= 6 && t.TopicID == f.id
+			return k.version < 6 && t.Topic == topic || k.version >= 6 && t.TopicID == id
 		})
 		if i < 0 {
 			i = len(out.Topics)
-			out.Topics = append(out.Topics, kmsg.TxnOffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id})
+			out.Topics = append(out.Topics, kmsg.TxnOffsetCommitResponseTopic{Topic: topic, TopicID: id})
 		}
+		return &out.Topics[i]
+	}
+	for _, t := range answered {
+		e := entry(t.Topic, t.TopicID)
+		e.Partitions = append(e.Partitions, t.Partitions...)
+	}
+	for _, f := range failed {
+		k.failed(f.code)
+		e := entry(f.topic, f.id)
 		if !f.empty {
-			out.Topics[i].Partitions = append(out.Topics[i].Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
+			e.Partitions = append(e.Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
 		}
 	}
-	return out
 }
