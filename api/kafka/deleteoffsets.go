@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"slices"
+
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/group"
@@ -24,7 +26,7 @@ func (k *call) offsetDelete(body []byte) error {
 		}
 		out := resp.(*kmsg.OffsetDeleteResponse)
 		k.failed(out.ErrorCode)
-		if out.ErrorCode == 0 {
+		if out.ErrorCode == 0 && len(failed) > 0 {
 			addDeleteFailures(out, failed)
 		}
 		return out
@@ -70,19 +72,28 @@ func (k *call) takeOutUnknown(req *kmsg.OffsetDeleteRequest) (failed []failure) 
 	return failed
 }
 
+// addDeleteFailures adds what the coordinator was not asked for. Of several entries of a topic it makes one, as
+// Kafka does where partitions failed.
 func addDeleteFailures(out *kmsg.OffsetDeleteResponse, failed []failure) {
-next:
-	for _, f := range failed {
-		var parts []kmsg.OffsetDeleteResponseTopicPartition
-		if !f.empty {
-			parts = append(parts, kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
-		}
+	answered := out.Topics
+	out.Topics = make([]kmsg.OffsetDeleteResponseTopic, 0, len(answered)+len(failed))
+	add := func(topic string, parts ...kmsg.OffsetDeleteResponseTopicPartition) {
 		for i := range out.Topics {
-			if out.Topics[i].Topic == f.topic {
-				out.Topics[i].Partitions = append(out.Topics[i].Partitions, parts...)
-				continue next
+			if t := &out.Topics[i]; t.Topic == topic {
+				t.Partitions = append(t.Partitions, parts...)
+				return
 			}
 		}
-		out.Topics = append(out.Topics, kmsg.OffsetDeleteResponseTopic{Topic: f.topic, Partitions: parts})
+		out.Topics = append(out.Topics, kmsg.OffsetDeleteResponseTopic{Topic: topic, Partitions: slices.Clip(parts)})
+	}
+	for _, t := range answered {
+		add(t.Topic, t.Partitions...)
+	}
+	for _, f := range failed {
+		if f.empty {
+			add(f.topic)
+		} else {
+			add(f.topic, kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
+		}
 	}
 }

@@ -502,9 +502,11 @@ func TestOffsetDelete(t *testing.T) {
 	for _, topic := range []string{"nor this", "t"} { // without partitions one that is unknown is named
 		req.Topics = append(req.Topics, kmsg.OffsetDeleteRequestTopic{Topic: topic})
 	}
+	// One that is named twice is answered once where anything failed.
+	req.Topics = append(req.Topics, kmsg.OffsetDeleteRequestTopic{Topic: "t", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 1}}})
 	got := do[*kmsg.OffsetDeleteResponse](s.client(), 0, req)
 	want := &kmsg.OffsetDeleteResponse{Topics: []kmsg.OffsetDeleteResponseTopic{
-		{Topic: "t", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0}, {Partition: 9, ErrorCode: 3}}},
+		{Topic: "t", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0}, {Partition: 1}, {Partition: 9, ErrorCode: 3}}},
 		{Topic: "none", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0, ErrorCode: 3}, {Partition: 9, ErrorCode: 3}}},
 		{Topic: "nor this"},
 	}}
