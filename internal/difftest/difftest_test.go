@@ -23,6 +23,10 @@ var (
 	weird   = flag.Bool("weird", false, "with strings that nobody uses")
 )
 
+func init() {
+	flag.StringVar(&restart, "restart", "", "shell command that kills kcoord with -9 and starts it again: sequences are then of what outlives that, one at a time")
+}
+
 func TestDifferences(t *testing.T) {
 	if *kafka == "" || *kcoord == "" {
 		t.Skip("needs -kafka and -kcoord")
@@ -32,7 +36,11 @@ func TestDifferences(t *testing.T) {
 	seeds := make(chan uint64)
 	found := findings{kinds: map[string]int{}}
 	var players sync.WaitGroup
-	for range 8 {
+	at := 8
+	if restart != "" {
+		at = 1
+	}
+	for range at {
 		players.Go(func() {
 			for sd := range seeds {
 				found.look(t, sd, ids)

@@ -15,6 +15,9 @@
 //
 //	go test -tags kafka ./internal/difftest -kafka HOST:PORT -kcoord HOST:PORT -sequences 2000 [-weird]
 //
+// With -restart COMMAND kcoord is killed in the middle and Kafka is not: whatever outlives that must be as if nothing had
+// been.
+//
 // kcoord must stand before that Kafka, with ../shared/conform's settings on both, but for
 // offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own.
 //

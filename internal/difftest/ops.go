@@ -38,6 +38,11 @@ var txnKinds = []opKind{
 	{"endTxn", 18, 0, 5}, {"describeTxns", 6, 0, 0}, {"listTxns", 3, 0, 2},
 }
 
+// crashing are the sequences in which kcoord is killed and Kafka is not: of what outlives that.
+var crashing = append([]opKind{
+	{"commit", 20, 2, 10}, {"fetch", 10, 1, 10}, {"describe", 3, 0, 6}, {"deleteOffsets", 6, 0, 0}, {"delete", 4, 0, 3}, {"crash", 8, 0, 0},
+}, txnKinds...)
+
 type opKind struct {
 	name     string
 	weight   int
@@ -47,7 +52,10 @@ type opKind struct {
 func generate(seed uint64, n int) []op {
 	r := rand.New(rand.NewPCG(seed, 1))
 	kinds := kinds
-	if r.IntN(2) == 0 {
+	switch {
+	case restart != "":
+		kinds = crashing
+	case r.IntN(2) == 0:
 		kinds = slices.Concat(kinds, txnKinds)
 	}
 	total := 0

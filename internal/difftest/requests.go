@@ -3,8 +3,10 @@
 package difftest
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -22,11 +24,36 @@ func (s *sequence) request(o op, t *target) (kmsg.Request, *string) {
 	}[o.kind]
 	req := build(d)
 	req.SetVersion(o.version)
+	if req.IsFlexible() && d.odd(8) {
+		d.tag(reflect.ValueOf(req).Elem())
+	}
 	client := kmsg.StringPtr(fmt.Sprint("client", o.slot))
 	if d.odd(20) {
 		client = pick(d, nil, kmsg.StringPtr(""), kmsg.StringPtr(strings.Repeat("c", 32000)), kmsg.StringPtr("c\xff"))
 	}
 	return req, client
+}
+
+// tag adds tags that nobody knows, to a message and to what it holds.
+func (d *draw) tag(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if f := v.FieldByName("UnknownTags"); f.IsValid() && d.IntN(2) == 0 {
+			tags, _ := f.Addr().Interface().(*kmsg.Tags)
+			for _, n := range []uint32{100, 1 << 20}[:1+d.IntN(2)] {
+				tags.Set(n, bytes.Repeat([]byte{7}, d.IntN(300)))
+			}
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				d.tag(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			d.tag(v.Index(i))
+		}
+	}
 }
 
 func (d *draw) join() kmsg.Request {

@@ -57,6 +57,13 @@ func (s *sequence) play(ops []op) (string, int) {
 		}
 	}()
 	for i, o := range ops {
+		if o.kind == "crash" {
+			if err := s.targets[1].crash(s.prefix); err != nil {
+				return err.Error(), i
+			}
+			s.log = append(s.log, fmt.Sprintf("%3d > kcoord is killed and started again", i))
+			continue
+		}
 		for j, t := range s.targets {
 			req, client := s.request(o, t)
 			if j == 0 {

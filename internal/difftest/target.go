@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os/exec"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -105,6 +106,34 @@ func (t *target) close() {
 		c.nc.Close()
 	}
 	t.conns = nil
+}
+
+// restart is the shell command that kills kcoord and starts it again; "": it is not killed.
+var restart string
+
+// crash kills the coordinator and starts it again, and waits until it answers as before.
+func (t *target) crash(prefix string) error {
+	t.close()
+	if out, err := exec.Command("bash", "-c", restart).CombinedOutput(); err != nil {
+		return fmt.Errorf("restart: %w: %s", err, out)
+	}
+	nc, err := net.DialTimeout("tcp", t.addr, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.CoordinatorKey = prefix
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		resp, err := roundTrip(nc, req, encode(req, 0, nil))
+		if err != nil {
+			return err
+		}
+		if resp.(*kmsg.FindCoordinatorResponse).ErrorCode == 0 {
+			return t.calm(prefix)
+		}
+	}
+	return fmt.Errorf("%s: not back after a restart", t.addr)
 }
 
 // send sends a request and has its answer delivered.
