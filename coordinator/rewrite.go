@@ -139,11 +139,14 @@ func (n *Node) rewrite() {
 			if slices.Contains(w.r.Done, s.id) {
 				continue
 			}
+			before := w.r.Rewritten + w.r.Deleted
 			finished, err := w.store(s)
 			if err == nil && finished {
 				w.r.Done = append(w.r.Done, s.id)
 				w.report.finished(s.id)
-				err = n.noteRewrite(w.r, false)
+				if w.r.Rewritten+w.r.Deleted > before { // else it may as well be gone through again
+					err = n.noteRewrite(w.r, false)
+				}
 			}
 			switch {
 			case n.stopped():
@@ -268,6 +271,7 @@ func (w *rewriter) store(s *store) (finished bool, err error) {
 	if err := settle([]*store{s}); err != nil {
 		return false, err
 	}
+	w.rested = time.Now() // waiting is no work
 	for range 3 {
 		p := pass{rewriter: w, s: s, scratch: make([]byte, 0, 64<<10)}
 		if err := p.run(); err != nil {
