@@ -64,21 +64,24 @@ func unstable(partition int32) kmsg.OffsetFetchResponseGroupTopicPartition {
 // are none but pending ones, they are not told of.
 func fetchAll(g *state.Group, stable bool, resp *kmsg.OffsetFetchResponseGroup) {
 	resp.Topics = []kmsg.OffsetFetchResponseGroupTopic{}
+	all := make([]kmsg.OffsetFetchResponseGroupTopicPartition, 0, g.Offsets()) // of all topics: one piece of memory
 	g.EachOffset(func(topic string, partition int32, o state.Offset) {
 		if n := len(resp.Topics); n == 0 || resp.Topics[n-1].Topic != topic {
 			resp.Topics = append(resp.Topics, kmsg.OffsetFetchResponseGroupTopic{Topic: topic})
 		}
 		t := &resp.Topics[len(resp.Topics)-1]
 		if stable && g.HasPending(topic, partition) {
-			t.Partitions = append(t.Partitions, unstable(partition))
-			return
+			all = append(all, unstable(partition))
+		} else {
+			metadata := &noMetadata
+			if o.Metadata != "" {
+				own := o.Metadata // else each o would be a piece of memory of its own
+				metadata = &own
+			}
+			all = append(all, kmsg.OffsetFetchResponseGroupTopicPartition{
+				Partition: partition, Offset: o.Offset, LeaderEpoch: o.LeaderEpoch, Metadata: metadata,
+			})
 		}
-		metadata := &noMetadata
-		if o.Metadata != "" {
-			metadata = &o.Metadata
-		}
-		t.Partitions = append(t.Partitions, kmsg.OffsetFetchResponseGroupTopicPartition{
-			Partition: partition, Offset: o.Offset, LeaderEpoch: o.LeaderEpoch, Metadata: metadata,
-		})
+		t.Partitions = all[len(all)-len(t.Partitions)-1 : len(all) : len(all)]
 	})
 }

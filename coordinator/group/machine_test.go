@@ -281,3 +281,19 @@ func BenchmarkHeartbeat(b *testing.B) {
 		}
 	}
 }
+
+// TestFetchAllAllocates: all offsets of a group are gathered in a few pieces of memory.
+func TestFetchAllAllocates(t *testing.T) {
+	h := newHarness(t.Fatalf)
+	h.open()
+	var out output
+	h.m.Loaded(epoch, "g", &out)
+	h.m.Handle(epoch, machine.Input[Request]{Token: 1, Req: Commit{commitOf("g", 500)}}, &out)
+	for at := range out.Records {
+		h.m.Apply(storage.Offset(at), &out.Records[at])
+	}
+	g := h.m.hard.Group("g")
+	if n := testing.AllocsPerRun(10, func() { fetchAll(g, false, &kmsg.OffsetFetchResponseGroup{}) }); n > 10 {
+		t.Errorf("%.0f allocations for 500 offsets", n)
+	}
+}
