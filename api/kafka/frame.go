@@ -4,7 +4,10 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // Sizes of a connection's read buffer: what a silent connection holds, and what
@@ -20,7 +23,8 @@ const (
 // is valid until it is asked for more.
 type frames struct {
 	src   io.Reader
-	act   *atomic.Uint64 // counts what moves: the sign of life of a connection
+	raw   syscall.RawConn // of src, once present has asked for it
+	act   *atomic.Uint64  // counts what moves: the sign of life of a connection
 	buf   []byte
 	r, w  int
 	first [smallBuffer]byte
@@ -96,6 +100,9 @@ type writeError struct{ error }
 
 func (e *writeError) Unwrap() error { return e.error }
 
+// restBuffers hold what of a frame has arrived behind the read buffer's end.
+var restBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
+
 // stream writes lead and then n bytes to dst: those that are here in one write with
 // lead, many past the buffer.
 func (f *frames) stream(dst io.Writer, lead []byte, n int) error {
@@ -114,28 +121,39 @@ func (f *frames) stream(dst io.Writer, lead []byte, n int) error {
 				return err
 			}
 		}
-		b := f.buf[f.r:f.w]
-		if len(b) > n {
-			b = b[:n]
-		}
-		if err := writeBoth(dst, lead, b); err != nil {
+		got, err := f.writeHere(dst, lead, n)
+		if err != nil {
 			return &writeError{err}
 		}
-		f.skip(len(b))
-		n, lead = n-len(b), nil
+		n, lead = n-got, nil
 	}
 	return nil
 }
 
-func writeBoth(dst io.Writer, lead, b []byte) error {
-	if len(lead) == 0 || len(b) == 0 {
-		if len(b) == 0 {
-			b = lead
-		}
-		_, err := dst.Write(b)
+// writeHere writes lead and those of the next n bytes that are here. Who reads dst is woken
+// once for a frame that came as a whole, and not for each buffer's worth of it.
+func (f *frames) writeHere(dst io.Writer, lead []byte, n int) (int, error) {
+	b := f.buf[f.r:f.w]
+	if len(b) > n {
+		b = b[:n]
+	}
+	f.skip(len(b))
+	if rest := n - len(b); rest > 0 && rest <= largeBuffer {
+		more := restBuffers.Get().(*[largeBuffer]byte)
+		defer restBuffers.Put(more)
+		got := f.present(more[:rest])
+		return len(b) + got, writeAll(dst, lead, b, more[:got])
+	}
+	return len(b), writeAll(dst, lead, b)
+}
+
+// writeAll writes some buffers, with one call where dst is a socket.
+func writeAll(dst io.Writer, all ...[]byte) error {
+	bufs := slices.DeleteFunc(net.Buffers(all), func(b []byte) bool { return len(b) == 0 })
+	if len(bufs) == 1 {
+		_, err := dst.Write(bufs[0])
 		return err
 	}
-	bufs := net.Buffers{lead, b}
 	_, err := bufs.WriteTo(dst)
 	return err
 }
