@@ -164,6 +164,9 @@ func (s *server) open(plane planeStarter) error {
 	if err != nil {
 		return err
 	}
+	if plane != nil {
+		s.awaitPlane()
+	}
 	if err := s.serve(p, node, advertised); err != nil {
 		return err
 	}
@@ -297,6 +300,15 @@ func (s *server) started(p ports, advertised string) {
 
 // silence is how long a broker may be silent before it is talked about.
 const silence = 3 * time.Second
+
+// awaitPlane waits for the broker in this process, so that the first client is not told
+// to try again for want of a coordinator's address.
+func (s *server) awaitPlane() {
+	select {
+	case <-s.upstream.Ready():
+	case <-time.After(silence):
+	}
+}
 
 // awaitUpstream says whether the broker is found. Clients are served meanwhile,
 // and told to try again where the broker is needed.
