@@ -177,6 +177,7 @@ func (n *Node) Partitions() int32 { return int32(len(n.shards)) }
 func (n *Node) mark(partition int32, m marker.Marker, reply func(error)) {
 	n.Marker(partition, group.Marker{
 		Producer: int64(m.Producer.ID), Epoch: int16(m.Producer.Epoch), Commit: m.Commit, CoordinatorEpoch: m.CoordinatorEpoch,
+		TransactionVersion: m.TransactionVersion,
 	}, func(_ group.Response, err error) { reply(err) })
 }
 

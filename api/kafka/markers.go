@@ -61,7 +61,10 @@ func (k *call) writeTxnMarkers(body []byte) error {
 		k.complete(nil, nil)
 	}
 	for i, one := range ours {
-		m := group.Marker{Producer: one.ProducerID, Epoch: one.ProducerEpoch, Commit: one.Committed, CoordinatorEpoch: one.CoordinatorEpoch}
+		m := group.Marker{
+			Producer: one.ProducerID, Epoch: one.ProducerEpoch, Commit: one.Committed, CoordinatorEpoch: one.CoordinatorEpoch,
+			TransactionVersion: int16(one.TransactionVersion),
+		}
 		k.c.srv.o.Transactions.Marker(one.Topics[0].Partitions[0], m, func(resp group.Response, err error) { k.completePart(i, resp, err) })
 	}
 	return nil

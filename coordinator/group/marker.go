@@ -13,6 +13,8 @@ type Marker struct {
 	Epoch            int16
 	Commit           bool
 	CoordinatorEpoch int32
+	// TransactionVersion is that of the transaction. From 2 on a marker has the epoch after it.
+	TransactionVersion int16
 }
 
 // Marked says what came of a marker: 0 or INVALID_PRODUCER_EPOCH, which stands for
@@ -25,9 +27,10 @@ func (r Marker) Entity() (string, bool) { return "", false }
 // marker writes the control record, and does so where nothing is pending, too: a
 // group whose records could not be read when the shard was opened is not in memory, and
 // yet its offsets are pending in the log. A marker of an earlier epoch than what
-// is pending must not end that.
+// is pending must not end that, nor one of transaction version 2 that has the very epoch:
+// it is of the transaction before (KIP-1228).
 func (m *Machine) marker(r Marker, out *output) Marked {
-	if r.Epoch < m.hard.Epoch(r.Producer) {
+	if pending := m.hard.Epoch(r.Producer); r.Epoch < pending || r.TransactionVersion >= 2 && r.Epoch == pending {
 		return Marked{invalidProducerEpoch}
 	}
 	kind := storage.Abort

@@ -149,7 +149,7 @@ func (w *walk) step() {
 	case "txn commit":
 		w.txnCommit()
 	case "marker":
-		w.h.do("marker", Marker{w.producer(), w.epoch(), rapid.Bool().Draw(w.t, "commit"), 3})
+		w.h.do("marker", Marker{w.producer(), w.epoch(), rapid.Bool().Draw(w.t, "commit"), 3, rapid.SampledFrom([]int16{0, 2}).Draw(w.t, "version")})
 	case "fetch stable":
 		w.h.do("fetch", Fetch{&kmsg.OffsetFetchRequestGroup{Group: w.group()}, true})
 	case "fetch":

@@ -76,7 +76,7 @@ func (s *script) txnCommit() {
 
 // endTxn sends the marker of pid=7 pe=0.
 func (s *script) endTxn(commit bool) {
-	s.h.do("marker", Marker{Producer: s.num("pid", 7), Epoch: int16(s.num("pe", 0)), Commit: commit, CoordinatorEpoch: 5})
+	s.h.do("marker", Marker{Producer: s.num("pid", 7), Epoch: int16(s.num("pe", 0)), Commit: commit, CoordinatorEpoch: 5, TransactionVersion: int16(s.num("v", 0))})
 }
 
 // pendingIn makes what is appended part of the transaction that pid= names.
