@@ -201,24 +201,7 @@ func (r *reader) until(holds func(context.Context) error) {
 // exactly reads the output with read_committed: it has each record once.
 func (r *reader) exactly(admin *kadm.Client, ends map[int32]int64) {
 	r.t.Helper()
-	var stable kadm.ListedOffsets
-	r.until(func(ctx context.Context) (err error) {
-		if stable, err = admin.ListCommittedOffsets(ctx, "invoices"); err != nil {
-			return err
-		}
-		all, err := admin.ListEndOffsets(ctx, "invoices")
-		for p, end := range all["invoices"] {
-			if s, _ := stable.Lookup("invoices", p); err == nil && s.Offset != end.Offset {
-				err = fmt.Errorf("partition %d is stable to %d of %d", p, s.Offset, end.Offset)
-			}
-		}
-		return err
-	})
-	to := map[int32]int64{}
-	for p, end := range stable["invoices"] {
-		to[p] = end.Offset
-	}
-	times := r.readCommitted("invoices", to)
+	times := r.readCommitted("invoices", r.ended(admin, "invoices"))
 	var records int
 	for p, end := range ends {
 		for at := range end {
@@ -231,6 +214,27 @@ func (r *reader) exactly(admin *kadm.Client, ends map[int32]int64) {
 	if len(times) != records {
 		r.t.Errorf("the output has %d records of %d", len(times), records)
 	}
+}
+
+// ended waits until no transaction is open in a topic, and returns where it ends then.
+func (r *reader) ended(admin *kadm.Client, topic string) map[int32]int64 {
+	r.t.Helper()
+	to := map[int32]int64{}
+	r.until(func(ctx context.Context) error {
+		stable, err := admin.ListCommittedOffsets(ctx, topic)
+		if err != nil {
+			return err
+		}
+		all, err := admin.ListEndOffsets(ctx, topic)
+		for p, end := range all[topic] {
+			to[p] = end.Offset
+			if s, _ := stable.Lookup(topic, p); err == nil && s.Offset != end.Offset {
+				err = fmt.Errorf("partition %d is stable to %d of %d", p, s.Offset, end.Offset)
+			}
+		}
+		return err
+	})
+	return to
 }
 
 // readCommitted reads a topic's committed records up to offsets, and counts each value.
