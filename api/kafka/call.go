@@ -43,11 +43,17 @@ type call struct {
 }
 
 // calls are those that nobody uses.
-var calls = sync.Pool{New: func() any {
+var calls sync.Pool
+
+// newCall returns a call for another request.
+func newCall() *call {
+	if k, used := calls.Get().(*call); used {
+		return k
+	}
 	k := &call{}
 	k.reply = k.complete
 	return k
-}}
+}
 
 // part is one answer of a fan-out.
 type part struct {

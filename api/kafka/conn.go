@@ -22,8 +22,8 @@ const window = 128
 const windowBytes = 64 << 10
 
 // conn is one client's connection. Its reader (serve) owns in and hands calls
-// over; its writer, which the first request starts, answers them in order; its
-// pump reads what the broker answers.
+// over; its writer, which is there while something can be answered, answers them in
+// order; its pump reads what the broker answers.
 type conn struct {
 	srv    *Server
 	nc     net.Conn
@@ -40,18 +40,15 @@ type conn struct {
 	instance                *string
 
 	mu        sync.Mutex
-	head      sync.Cond // the writer waits for the first call to be ready
-	turn      sync.Cond // the reader waits for its turn
+	turn      sync.Cond // the reader waits for its turn, or for the end
 	calls     []*call   // in order of requests
 	forwarded int       // calls that the broker has not answered
 	held      int       // the weight of calls; see windowBytes
 	handing   *call     // the call that the reader hands over right now
-	writing   role      // who writes answers
+	writing   bool      // somebody writes answers: one at a time, so that they go out in order
 	draining  bool
-	ending    bool // nothing more comes: the writer leaves when all is answered
 	closed    error
 	done      chan struct{} // closed with it
-	writer    chan struct{} // closed when the writer has left; nil: never started
 	up        *behind       // nil: nothing was passed on so far
 }
 
@@ -62,7 +59,7 @@ func newConn(s *Server, nc net.Conn, p *port) *conn {
 		host = c.remote
 	}
 	c.host = "/" + host
-	c.head.L, c.turn.L = &c.mu, &c.mu
+	c.turn.L = &c.mu
 	return c
 }
 
@@ -222,17 +219,13 @@ func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) 
 	if c.draining && a.parks {
 		return nil, errDrained
 	}
-	k := calls.Get().(*call)
+	k := newCall()
 	k.c, k.api, k.version, k.correlation, k.began, k.passed, k.weight = c, a, h.version, h.correlation, time.Now(), passed, weight
 	c.held += weight
 	if passed {
 		c.forwarded++
 	}
 	c.calls = append(c.calls, k)
-	if c.writer == nil {
-		c.writer = make(chan struct{})
-		go c.write()
-	}
 	return k, nil
 }
 
@@ -269,9 +262,7 @@ func (c *conn) await(k *call) error {
 // settle makes a call answerable. REQUIRES mu.
 func (c *conn) settle(k *call) {
 	k.ready = true
-	if len(c.calls) > 0 && c.calls[0] == k && c.handing != k {
-		c.head.Signal()
-	}
+	c.kick()
 	c.turn.Signal()
 }
 
@@ -318,17 +309,10 @@ func (c *conn) isDraining() bool {
 func (c *conn) finish(err error) {
 	var bad *badRequest
 	if errors.Is(err, errDrained) || errors.Is(err, errSentAll) || errors.As(err, &bad) {
-		c.mu.Lock()
-		c.ending = true
-		c.head.Signal()
-		c.mu.Unlock()
-	} else {
-		c.close(err)
-	}
-	if c.writer != nil {
-		<-c.writer
+		c.rest()
 	}
 	c.close(err)
+	c.rest()
 	if c.up != nil {
 		<-c.up.left
 	}
@@ -347,7 +331,6 @@ func (c *conn) close(err error) {
 	if c.up != nil {
 		c.up.nc.Close()
 	}
-	c.head.Broadcast()
 	c.turn.Broadcast()
 }
 

@@ -7,14 +7,14 @@ const flushAt = 64 << 10
 
 var outBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// role says who writes answers: one at a time, so that they go out in their order.
-type role uint8
-
-const (
-	nobody role = iota
-	theWriter
-	theReader
-)
+// kick has the calls answered that can be: by a goroutine that ends when there are no
+// more, so that connections at rest cost one goroutine each and not two. REQUIRES mu.
+func (c *conn) kick() {
+	if c.closed == nil && !c.writing && len(c.calls) > 0 && c.calls[0].ready && c.calls[0] != c.handing {
+		c.writing = true
+		go c.write()
+	}
+}
 
 // hand notes that a call is about to be handed over: should its answer come at once, the
 // reader sees to it.
@@ -25,17 +25,16 @@ func (c *conn) hand(k *call) {
 }
 
 // handed ends hand. An answer that is there already, as most are that need not become
-// durable first, the reader writes itself: waking the writer would cost as much as the rest.
-// Where more requests have arrived the writer does, for many at once.
+// durable first, the reader writes itself: a writer would cost as much as the rest.
+// Where more requests have arrived a writer does, for many at once.
 func (c *conn) handed(k *call) {
 	c.mu.Lock()
 	c.handing = nil
-	next := c.closed == nil && len(c.calls) > 0 && c.calls[0] == k && k.ready
-	mine := next && c.writing == nobody && !c.in.more()
+	mine := c.closed == nil && !c.writing && len(c.calls) > 0 && c.calls[0] == k && k.ready && !c.in.more()
 	if mine {
-		c.writing = theReader
-	} else if next {
-		c.head.Signal()
+		c.writing = true
+	} else {
+		c.kick()
 	}
 	c.mu.Unlock()
 	if !mine {
@@ -44,9 +43,25 @@ func (c *conn) handed(k *call) {
 	buf := outBuffers.Get().(*[]byte)
 	c.put(k, buf)
 	c.flush(buf)
+	c.written()
+}
+
+// written ends writing.
+func (c *conn) written() {
 	c.mu.Lock()
-	c.writing = nobody
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.writing = false
+	c.kick()
+	c.turn.Signal()
+}
+
+// rest waits until nobody writes, and, unless the connection is closed, nothing is left to be.
+func (c *conn) rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.writing || c.closed == nil && len(c.calls) > 0 {
+		c.turn.Wait()
+	}
 }
 
 // put appends a call's answer to what is to be written.
@@ -57,22 +72,20 @@ func (c *conn) put(k *call, buf *[]byte) {
 	c.retire(k)
 }
 
-// write answers the calls in their order. All answers that are ready go out with
-// one write.
+// write answers the calls in their order while they are ready. All that are go out
+// with one write.
 func (c *conn) write() {
-	defer close(c.writer)
+	defer c.written()
 	var buf *[]byte
 	for {
-		k, more := c.next(buf != nil)
-		if !more {
-			break
-		}
-		if k == nil || buf != nil && len(*buf) > flushAt {
+		k := c.next()
+		if buf != nil && (k == nil || len(*buf) > flushAt) {
 			c.flush(buf)
 			buf = nil
+			continue // others may have become ready meanwhile
 		}
 		if k == nil {
-			continue
+			return
 		}
 		if buf == nil {
 			buf = outBuffers.Get().(*[]byte)
@@ -82,37 +95,20 @@ func (c *conn) write() {
 			continue
 		}
 		if !c.relay(k, buf) {
-			break
+			return // and it is closed
 		}
 		c.retire(k)
 	}
-	if buf != nil {
-		c.flush(buf)
-	}
 }
 
-// next returns the first call when it can be answered; nil when it cannot and there
-// is something to write meanwhile. more is false at the end.
-func (c *conn) next(pending bool) (k *call, more bool) {
+// next returns the first call when it can be answered, else nil.
+func (c *conn) next() *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
-		switch {
-		case c.closed != nil:
-			return nil, false
-		case len(c.calls) > 0 && c.calls[0].ready && c.writing != theReader:
-			c.writing = theWriter
-			return c.calls[0], true
-		case pending:
-			return nil, true
-		case c.ending && len(c.calls) == 0:
-			return nil, false
-		}
-		if c.writing == theWriter { // all is written
-			c.writing = nobody
-		}
-		c.head.Wait()
+	if c.closed != nil || len(c.calls) == 0 || !c.calls[0].ready {
+		return nil
 	}
+	return c.calls[0]
 }
 
 // flush writes what has gathered.
