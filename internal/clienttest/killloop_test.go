@@ -28,7 +28,7 @@ func TestKillLoop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup
-	all.Go(func() { g.keepProducing(ctx) })
+	all.Go(func() { g.keepProducing(ctx, func() bool { return true }) })
 	all.Go(func() { g.audit(ctx) })
 	for i := range kills {
 		before := g.ledger.acknowledgements()
@@ -56,11 +56,16 @@ func TestKillLoop(t *testing.T) {
 	t.Logf("%d acknowledged offsets, partitions end at %v", g.ledger.acknowledgements(), e)
 }
 
-// keepProducing may write a record twice, when an answer was lost with kcoord. The
-// data plane forgets producers' numbers in a crash, so it goes without them.
-func (g *group) keepProducing(ctx context.Context) {
+// keepProducing writes a record to each partition whenever it may, and maybe one twice,
+// when an answer was lost with kcoord. The data plane forgets producers' numbers in a
+// crash, so it goes without them.
+func (g *group) keepProducing(ctx context.Context, may func() bool) {
 	c := g.kcoord.client(kgo.DisableIdempotentWrite())
 	for ctx.Err() == nil {
+		if !may() {
+			pause(ctx)
+			continue
+		}
 		if err := g.kcoord.produce(ctx, c, topic, partitions, 1); err != nil && ctx.Err() == nil {
 			g.t.Error(err)
 			return
