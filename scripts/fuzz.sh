@@ -14,7 +14,7 @@ echo "fuzz: $(wc -l <"$out/targets") targets, $time each"
 
 one() {
   log=$3/$(echo "$1.$2" | tr '/' '_').log
-  if go test "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$4" -parallel 1 >"$log" 2>&1; then
+  if go test "$1" -run '^$' -fuzz "^$2\$" -fuzztime "$4" -fuzzminimizetime 1s -parallel 1 >"$log" 2>&1; then
     echo "ok    $1 $2 ($(grep -oE 'execs: [0-9]+' "$log" | tail -1))"
   else
     echo "FAIL  $1 $2"
