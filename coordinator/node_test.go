@@ -219,3 +219,33 @@ func TestCloseTellsWhoWaits(t *testing.T) {
 		b.Close()
 	})
 }
+
+// TestReadsStayWithinTheBound: what was read is dropped again, also where nothing is
+// written, after which it would be.
+func TestReadsStayWithinTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memlog.New(state.Index)
+		defer b.Close()
+		const groups = 60
+		n := openTest(t, b)
+		for i := range groups {
+			do[*kmsg.OffsetCommitResponse](t, n, commit(fmt.Sprint("g", i), "t", int64(i)))
+		}
+		o := n.o
+		n.Close()
+		o.Group.ResidentOffsets = 4 // of each of four shards: two groups with an offset
+		n, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		for i := range groups {
+			if got := offset(t, n, fmt.Sprint("g", i), "t"); got != int64(i) {
+				t.Fatalf("g%d: %d", i, got)
+			}
+		}
+		if got := n.Stats().Resident; got > 4*4 {
+			t.Errorf("%d groups and offsets are in memory", got)
+		}
+	})
+}

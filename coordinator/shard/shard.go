@@ -103,8 +103,10 @@ func (s *Shard[Req, Rec, Resp, Eff]) Do(req Req, reply func(Resp, error)) {
 	s.mu.Lock()
 	now := s.now()
 	first, err := s.ready(now)
+	cold := false
 	if err == nil {
 		if entity, one := s.m.Touches(req); one {
+			cold = !s.m.Has(entity)
 			var more []letter[Resp, Eff]
 			more, err = s.need(now, entity)
 			first = append(first, more...)
@@ -119,6 +121,9 @@ func (s *Shard[Req, Rec, Resp, Eff]) Do(req Req, reply func(Resp, error)) {
 	s.token++
 	s.m.Handle(now, machine.Input[Req]{Token: s.token, Req: req}, &s.out)
 	one, rest := s.finish(s.token, reply)
+	if cold && s.m != nil { // who only reads writes nothing, after which onDurable would
+		s.m.Evict(s.durable)
+	}
 	s.mu.Unlock()
 	s.deliver(first)
 	s.send(one)
