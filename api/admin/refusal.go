@@ -34,15 +34,20 @@ func inUse(id, state string, members []kmsg.DescribeGroupsResponseGroupMember) e
 	for _, m := range members {
 		detail.Members = append(detail.Members, member(m, false))
 	}
-	s := status.Newf(codes.FailedPrecondition, "group %q is in use (%s): %s", id, state, named(members))
+	s := status.New(codes.FailedPrecondition, InUse(id, state, detail.Members))
 	if with, err := s.WithDetails(detail); err == nil {
 		s = with
 	}
 	return s.Err()
 }
 
+// InUse says in a line by whom a group is in use: who plans is told in the words in which it would be refused.
+func InUse(id, state string, members []*adminpb.Member) string {
+	return fmt.Sprintf("group %q is in use (%s): %s", id, state, named(members))
+}
+
 // named names members for a line, the first of many.
-func named(members []kmsg.DescribeGroupsResponseGroupMember) string {
+func named(members []*adminpb.Member) string {
 	const most = 5
 	var names []string
 	for i, m := range members {
@@ -50,7 +55,7 @@ func named(members []kmsg.DescribeGroupsResponseGroupMember) string {
 			names = append(names, fmt.Sprintf("and %d more", len(members)-most))
 			break
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", m.MemberID, m.ClientHost))
+		names = append(names, fmt.Sprintf("%s (%s)", m.GetMemberId(), m.GetClientHost()))
 	}
 	if names == nil {
 		return "a member is about to join"

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kcoord/kcoord/api/admin"
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/internal/table"
 )
@@ -117,20 +118,12 @@ func (d *deleteCommand) Run(ctx context.Context, a *adminFlags) error {
 	})
 }
 
-// inUse refuses a plan of which groups have members, in the words in which doing it would be refused.
+// inUse refuses a plan of which groups have members.
 func inUse(groups []*adminpb.DescribedGroup) error {
-	const most = 5
 	var used []string
 	for _, g := range groups {
-		var names []string
-		for _, m := range g.GetMembers() {
-			names = append(names, fmt.Sprintf("%s (%s)", m.GetMemberId(), m.GetClientHost()))
-		}
-		if n := len(names); n > most {
-			names = append(names[:most], fmt.Sprintf("and %d more", n-most))
-		}
-		if names != nil {
-			used = append(used, fmt.Sprintf("group %q is in use (%s): %s", g.GetGroup(), g.GetState(), strings.Join(names, ", ")))
+		if len(g.GetMembers()) > 0 {
+			used = append(used, admin.InUse(g.GetGroup(), g.GetState(), g.GetMembers()))
 		}
 	}
 	if used == nil {
