@@ -100,7 +100,7 @@ func (r *Reason) Error() string {
 		of = "transactional id"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s%s %s", r.TypeName(), plural(r.Records, "record"), r.entities(of), r.verb())
+	fmt.Fprintf(&b, "%s: %s%s %s", r.TypeName(), table.Count(r.Records, "record"), r.entities(of), r.verb())
 	if len(r.Examples) > 0 {
 		e := r.Examples[0]
 		fmt.Fprintf(&b, ", for example %s", asKey(e.Key))
@@ -125,7 +125,7 @@ func (r *Reason) verb() string {
 }
 
 func (l Loss) entities(of string) string {
-	switch n := plural(int64(l.Entities), of); {
+	switch n := table.Count(int64(l.Entities), of); {
 	case l.Entities == 0:
 		return ""
 	case l.MoreEntities:
@@ -133,13 +133,6 @@ func (l Loss) entities(of string) string {
 	default:
 		return " of " + n
 	}
-}
-
-func plural(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Lossy says whether anything would be lost.
@@ -186,7 +179,7 @@ func target(t Target) string {
 // WriteTo writes the report as text.
 func (p *Plan) WriteTo(w io.Writer) (int64, error) {
 	out := &counting{w: bufio.NewWriter(w)}
-	fmt.Fprintf(out, "From %s to %s: %s, %d to rewrite, %d to delete.\n", p.From, p.To, plural(p.Records, "record"), p.Rewritten, p.Deleted)
+	fmt.Fprintf(out, "From %s to %s: %s, %d to rewrite, %d to delete.\n", p.From, p.To, table.Count(p.Records, "record"), p.Rewritten, p.Deleted)
 	for f := range features {
 		if from, to := p.From.Levels[f], p.To.Levels[f]; from != to {
 			fmt.Fprintf(out, "  %s goes from %d to %d\n", f, from, to)
@@ -216,7 +209,7 @@ func (p *Plan) WriteTo(w io.Writer) (int64, error) {
 		}
 	}
 	for _, l := range p.Ignored {
-		fmt.Fprintf(out, "Kept, but ignored by %s and dropped by its next write: %s of %s\n", p.To, l.What.name(), plural(l.Records, l.TypeName()))
+		fmt.Fprintf(out, "Kept, but ignored by %s and dropped by its next write: %s of %s\n", p.To, l.What.name(), table.Count(l.Records, l.TypeName()))
 	}
 	p.writeClients(out)
 	p.writeSteps(out)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
+	"github.com/kcoord/kcoord/internal/table"
 )
 
 type downgradeCommand struct {
@@ -50,7 +51,7 @@ func (d *downgradeToCommand) Run(ctx context.Context) error {
 		switch lossy := len(plan.GetLosses()) > 0; {
 		case lossy && !d.Force:
 			return refusal{fmt.Errorf("the downgrade to %s would lose what is stored, in %s: nothing was changed. --force takes a checkpoint and goes ahead",
-				plan.GetTo(), count(int64(len(plan.GetLosses())), "way"))}
+				plan.GetTo(), table.Count(int64(len(plan.GetLosses())), "way"))}
 		case d.DryRun:
 			return d.notYet("Nothing was changed.")
 		}
@@ -191,17 +192,9 @@ func rewriting(r *adminpb.Rewrite) string {
 	case r.GetProblem() != "":
 		return "trying again: " + r.GetProblem()
 	case r.GetWaiting() > 0:
-		return fmt.Sprintf("waiting for transactions in %s", count(int64(r.GetWaiting()), "shard"))
+		return fmt.Sprintf("waiting for transactions in %s", table.Count(int64(r.GetWaiting()), "shard"))
 	}
-	return fmt.Sprintf("%s rewritten, %d deleted", count(r.GetRewritten(), "record"), r.GetDeleted())
-}
-
-// count is a number of things.
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%s rewritten, %d deleted", table.Count(r.GetRewritten(), "record"), r.GetDeleted())
 }
 
 func (d *downgradeToCommand) started(s *adminpb.DowngradeStarted) error {
@@ -227,7 +220,7 @@ func (d *downgradeToCommand) ended(r *adminpb.Rewrite) error {
 	case d.Output == "json":
 		return printJSON(r)
 	}
-	fmt.Printf("At %s now: %s rewritten, %d deleted.\n", r.GetTo(), count(r.GetRewritten(), "record"), r.GetDeleted())
+	fmt.Printf("At %s now: %s rewritten, %d deleted.\n", r.GetTo(), table.Count(r.GetRewritten(), "record"), r.GetDeleted())
 	return showLost(r)
 }
 

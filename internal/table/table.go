@@ -124,3 +124,11 @@ func Fit(s string, width int) string {
 	head := (width - 1) / 2
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
+
+// Count is a number of things in words.
+func Count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatInt(n, 10) + " " + what + "s"
+}
