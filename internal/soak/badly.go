@@ -134,10 +134,8 @@ func (b *bad) indulge(ctx context.Context) (stop func()) {
 // they don't act together for ever.
 func (b *bad) repeat(ctx context.Context, h habit, client int, n *atomic.Int64) {
 	for wait := min(h.every*time.Duration(client+1)/time.Duration(h.clients), time.Second); ; wait = h.every {
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 		n.Add(1)
 		err := h.act(ctx, b, client) // how it ends is kcoord's choice
@@ -256,4 +254,14 @@ func (g *gang) begin(ctx context.Context, o order) error {
 func (g *gang) dismiss() error {
 	g.in.Close()
 	return g.cmd.Wait()
+}
+
+// pause returns false when ctx is over.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

@@ -84,10 +84,7 @@ var habits = []habit{
 // wait keeps a connection for a while, reading nothing.
 func wait(ctx context.Context, w *wire) {
 	defer w.Close()
-	select {
-	case <-ctx.Done():
-	case <-time.After(hold):
-	}
+	pause(ctx, hold)
 }
 
 // drain reads to the end, which kcoord is to bring about.
@@ -167,10 +164,8 @@ func trickle(ctx context.Context, b *bad, _ int) error {
 		if _, err := w.Write([]byte{c}); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, 100*time.Millisecond) {
 			return nil
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	return nil

@@ -63,10 +63,8 @@ func sip(ctx context.Context, b *bad, _ int) error {
 		if _, err := io.ReadFull(w.Conn, make([]byte, 1)); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, 100*time.Millisecond) {
 			return nil
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	return nil
@@ -83,10 +81,8 @@ func (b *bad) often(ctx context.Context, n int, every time.Duration, ask func(w 
 		if err := ask(w, i); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, every) {
 			return nil
-		case <-time.After(every):
 		}
 	}
 	return nil
