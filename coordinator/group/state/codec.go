@@ -19,6 +19,8 @@ type Codec struct {
 	// Unreadable is told of every record that could not be read. It must not
 	// block. key is the record's own.
 	Unreadable func(group string, key []byte, problem error)
+
+	offsets offsetEncoder
 }
 
 // Index files a key under its group. What has no group that could be read is an orphan.
@@ -39,9 +41,9 @@ func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone boo
 	var err error
 	switch {
 	case r.Kind == KindOffset && r.Key == nil:
-		key, err = appendOffsetKey(key, r)
+		key, err = c.offsets.appendKey(key, r)
 		if err == nil && !r.Tombstone {
-			value, err = appendOffset(value, &r.Offset, c.writes().OffsetCommit(!r.Offset.Expires.IsZero()))
+			value, err = c.offsets.appendValue(value, &r.Offset, c.writes().OffsetCommit(!r.Offset.Expires.IsZero()))
 		}
 	case r.Kind == KindGroup && r.Key == nil:
 		k := groupmeta.GroupMetadataKey{Group: r.Group}
@@ -58,27 +60,6 @@ func (c *Codec) Append(key, value []byte, r *Record) (k, v []byte, tombstone boo
 		panic(fmt.Sprintf("group %q: a record that cannot be written: %v", r.Group, err))
 	}
 	return key, value, r.Tombstone
-}
-
-func appendOffsetKey(dst []byte, r *Record) ([]byte, error) {
-	if r.LegacyKey {
-		k := groupmeta.LegacyOffsetCommitKey{Group: r.Group, Topic: r.Topic, Partition: r.Partition}
-		return k.AppendTo(dst)
-	}
-	k := groupmeta.OffsetCommitKey{Group: r.Group, Topic: r.Topic, Partition: r.Partition}
-	return k.AppendTo(dst)
-}
-
-func appendOffset(dst []byte, o *Offset, version int16) ([]byte, error) {
-	v := groupmeta.OffsetCommitValue{
-		Offset:          o.Offset,
-		LeaderEpoch:     o.LeaderEpoch,
-		Metadata:        o.Metadata,
-		CommitTimestamp: recordbin.Millis(o.Committed),
-		ExpireTimestamp: recordbin.Millis(o.Expires),
-		TopicID:         o.TopicID,
-	}
-	return v.AppendTo(dst, version)
 }
 
 func (c *Classic) value() *groupmeta.GroupMetadataValue {
