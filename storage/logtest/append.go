@@ -167,7 +167,7 @@ func testFencing(t *testing.T, f Factory) {
 		}
 	}
 	put(t, log, nd, []storage.Record{rec(storage.Header, "e", "", "4")})
-	expectRead(t, log, 0, "0 header e/ = 1", "1 header e/ = 2", "2 header e/ = 4")
+	expectRead(t, log, 0, superseded+"0 header e/ = 1", superseded+"1 header e/ = 2", "2 header e/ = 4")
 	if d.Calls() != calls {
 		t.Errorf("the fenced log's durable was called after the reopening")
 	}

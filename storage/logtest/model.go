@@ -53,18 +53,10 @@ func (m *model) cut(end storage.Offset, back func(storage.Located) bool) {
 }
 
 func (m *model) clean(now time.Time) {
-	live := map[storage.Offset]bool{}
 	v := replay(m.recs)
-	for key, r := range v.latest {
+	live := v.live()
+	for _, r := range v.latest {
 		live[r.Offset] = r.Value != nil || !r.Time.Before(now.Add(-Retention))
-		if control, is := v.by[key]; is {
-			live[control] = true
-		}
-	}
-	for _, recs := range v.pending {
-		for _, r := range recs {
-			live[r.Offset] = true
-		}
 	}
 	m.recs = slices.DeleteFunc(m.recs, func(r storage.Located) bool {
 		if !live[r.Offset] {
@@ -75,10 +67,16 @@ func (m *model) clean(now time.Time) {
 }
 
 func (m *model) read(from storage.Offset) []string {
+	v := replay(m.recs)
+	live := v.live()
 	var lines []string
 	for _, r := range m.recs {
-		if r.Offset >= from {
-			lines = append(lines, line(r.Offset, r.Record))
+		switch l := line(r.Offset, r.Record); {
+		case r.Offset < from:
+		case live[r.Offset] || r.Txn.Kind != storage.Plain:
+			lines = append(lines, l)
+		default:
+			lines = append(lines, superseded+l)
 		}
 	}
 	return lines
@@ -123,6 +121,23 @@ func replay(recs []storage.Located) replayed {
 		}
 	}
 	return v
+}
+
+// live are the offsets of what a log cannot do without: old tombstones, too.
+func (v *replayed) live() map[storage.Offset]bool {
+	live := map[storage.Offset]bool{}
+	for key, r := range v.latest {
+		live[r.Offset] = true
+		if control, is := v.by[key]; is {
+			live[control] = true
+		}
+	}
+	for _, recs := range v.pending {
+		for _, r := range recs {
+			live[r.Offset] = true
+		}
+	}
+	return live
 }
 
 // of are the live records of a class of an entity, by key.

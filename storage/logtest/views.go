@@ -74,6 +74,10 @@ func expectEntities(t TB, log storage.Log, want ...string) {
 	expect(t, "entities", got, want)
 }
 
+// superseded marks what a log may have removed on its own, since a later record took its place.
+const superseded = "~ "
+
+// expectRead checks what is read; the lines of want that are superseded may be missing.
 func expectRead(t TB, log storage.Log, from storage.Offset, want ...string) {
 	t.Helper()
 	var got []string
@@ -84,7 +88,14 @@ func expectRead(t TB, log storage.Log, from storage.Offset, want ...string) {
 	if err != nil {
 		t.Fatalf("read from %d: %v", from, err)
 	}
-	expect(t, fmt.Sprintf("read from %d", from), got, want)
+	var there []string // want without what may be missing and is
+	for _, l := range want {
+		l, may := strings.CutPrefix(l, superseded)
+		if !may || slices.Contains(got, l) {
+			there = append(there, l)
+		}
+	}
+	expect(t, fmt.Sprintf("read from %d", from), got, there)
 }
 
 // eachView runs a check now, after a fold and after a reopening: none of them
@@ -153,8 +164,8 @@ func testRead(t *testing.T, f Factory) {
 	put(t, log, d, []storage.Record{rec(storage.Body, "a", "x", "0"), rec(storage.Body, "a", "x", "1")})
 	put(t, log, d, []storage.Record{rec(storage.Orphan, "", "o", "2"), rec(storage.Body, "a", "x", "nil")})
 	eachView(t, s, 0, func(log storage.Log) {
-		expectRead(t, log, 0, "0 body a/x = 0", "1 body a/x = 1", "2 orphan /o = 2", "3 body a/x = nil")
-		expectRead(t, log, 1, "1 body a/x = 1", "2 orphan /o = 2", "3 body a/x = nil")
+		expectRead(t, log, 0, superseded+"0 body a/x = 0", superseded+"1 body a/x = 1", "2 orphan /o = 2", "3 body a/x = nil")
+		expectRead(t, log, 1, superseded+"1 body a/x = 1", "2 orphan /o = 2", "3 body a/x = nil")
 		expectRead(t, log, 3, "3 body a/x = nil")
 		expectRead(t, log, 4)
 		expectRead(t, log, 99)

@@ -105,6 +105,8 @@ type fold struct {
 	shard  *shard
 	arena  []byte // copies of the batches, not compressed
 	stored int64  // bytes that the batches take in the log
+	plain  []foldBatch
+	at     int    // the plain batch that is being read, or inTxn
 	keys   []byte // the keys in the key table
 	latest map[string]int
 	rows   []foldRow
@@ -120,6 +122,7 @@ type foldRow struct {
 	row    []byte // the key in the key table
 	key    []byte // the record's
 	latest row
+	in     int // the plain batch that latest is in, or inTxn
 }
 
 // folds are kept for the next: a fold's memory is that of its chunk.
@@ -133,7 +136,7 @@ func (f *fold) reset() {
 	clear(f.fresh)
 	clear(f.gone)
 	*f = fold{
-		arena: f.arena[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], entities: f.entities, names: f.names[:0],
+		arena: f.arena[:0], plain: f.plain[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], entities: f.entities, names: f.names[:0],
 		fresh: f.fresh[:0], gone: f.gone[:0],
 	}
 }
@@ -161,7 +164,7 @@ func (s *shard) foldSome(to storage.Offset) (size int64, err error) {
 	f.file()
 	next := s.meta
 	next.folded = folded
-	next.written += f.stored
+	next.written += f.stored - f.dead()
 	if err := f.write(next); err != nil {
 		return 0, err
 	}
@@ -210,6 +213,12 @@ func (f *fold) add(stored *recordlog.Batch) (storage.Offset, error) {
 		return 0, err
 	}
 	f.arena = arena
+	if f.at = inTxn; batch.Plain() {
+		f.at = len(f.plain)
+		f.plain = append(f.plain, foldBatch{
+			base: storage.Offset(batch.BaseOffset), size: int64(len(stored.Bytes())), whole: batch.Count == batch.LastOffsetDelta+1,
+		})
+	}
 	it := batch.Iter()
 	for it.Next() {
 		switch r := &it.Record; {
@@ -239,9 +248,15 @@ func (f *fold) put(recordKey []byte, r row) (key string) {
 	if !ok {
 		i = len(f.rows)
 		f.latest[key] = i
-		f.rows = append(f.rows, foldRow{key: recordKey})
+		f.rows = append(f.rows, foldRow{key: recordKey, in: inTxn})
 	}
-	f.rows[i].latest = r
+	was := &f.rows[i]
+	if was.in != inTxn {
+		f.plain[was.in].live--
+	}
+	if was.latest, was.in = r, f.at; f.at != inTxn {
+		f.plain[f.at].live++
+	}
 	return key
 }
 
@@ -278,6 +293,9 @@ func (f *fold) write(next meta) error {
 		return err
 	}
 	if err := f.mark(batch); err != nil {
+		return err
+	}
+	if err := f.bare(batch); err != nil {
 		return err
 	}
 	if err := batch.Set(shardKey(nil, spaceMeta, s.id), next.encode(), nil); err != nil {

@@ -158,6 +158,56 @@ func TestFoldsAndCleansByItself(t *testing.T) {
 	}
 }
 
+// TestFoldTakesOutWhatIsSuperseded: of batches that one fold meets, those stay of which
+// something is live.
+func TestFoldTakesOutWhatIsSuperseded(t *testing.T) {
+	b := mustOpen(t, "data", never(vfs.NewMem()))
+	defer b.Close()
+	log, d := openShard(t, b, 0)
+	dead := body("e", "c", "")
+	dead.Value = nil
+	pending := body("e", "d", "pending")
+	pending.Txn = storage.Txn{Producer: 7, Kind: storage.Pending}
+	for _, recs := range [][]storage.Record{
+		{body("e", "a", "0"), body("e", "b", "0")},
+		{body("e", "a", "1"), body("e", "c", "1")}, // goes
+		{dead, body("e", "a", "2")},
+		{pending},
+		{body("e", "d", "1")}, // goes
+		{body("e", "d", "2"), body("e", "a", "3")},
+	} {
+		if err := log.Append(recs); err != nil {
+			t.Fatal(err)
+		}
+		d.Wait(t, log.End())
+	}
+	read := func() (offsets []storage.Offset) {
+		if err := log.Read(0, func(o storage.Offset, _ storage.Record) error { offsets = append(offsets, o); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return offsets
+	}
+	if got := fmt.Sprint(read()); got != "[0 1 2 3 4 5 6 7 8 9]" {
+		t.Fatalf("before the fold %s", got)
+	}
+	s := b.shards[0]
+	if err := s.fold(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(read()); got != "[0 1 4 5 6 8 9]" {
+		t.Fatalf("after the fold %s", got)
+	}
+	if err := b.db.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.clean(time.UnixMilli(1e12), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(read()); got != "[1 4 6 8 9]" {
+		t.Fatalf("after the cleaning %s", got)
+	}
+}
+
 // TestRefile opens with an Index that knows more.
 func TestRefile(t *testing.T) {
 	opts := small(vfs.NewMem())
@@ -206,7 +256,7 @@ func TestLargeSteps(t *testing.T) {
 	for step := range 5 {
 		var recs []storage.Record
 		for i := range 5 + 10*step {
-			recs = append(recs, body("e", fmt.Sprint(i), big))
+			recs = append(recs, body("e", fmt.Sprint(step, i), big))
 		}
 		if err := log.Append(recs); err != nil {
 			t.Fatal(err)
