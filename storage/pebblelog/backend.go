@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -29,6 +30,9 @@ type Backend struct {
 	folder    queue[*shard] // shards whose tail is long
 	cleaner   queue[*shard] // shards with much that is superseded
 	tails     atomic.Int64  // bytes of all shards' logs that are not folded
+
+	compactions compactions
+	rested      *time.Timer // begins compactions
 
 	builders sync.Pool // *recordlog.Builder: of sets that have several batches
 
@@ -73,6 +77,7 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	b.closing.Store(false)
+	b.rested = time.AfterFunc(compactionRest, b.compactions.begin)
 	b.counts.init()
 	b.committer.init(b.failedWith)
 	b.notifier.init(b.failedWith)
@@ -89,6 +94,7 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 // would seem that nothing had ever been stored.
 func (b *Backend) openDB(fresh bool) (err error) {
 	o := b.pebbleOptions()
+	o.Experimental.CompactionScheduler = &b.compactions
 	o.ErrorIfNotExists = !fresh
 	path := b.opts.FS.PathJoin(b.dir, dbFolder)
 	if b.db, err = pebble.Open(path, o); errors.Is(err, pebble.ErrDBDoesNotExist) {
@@ -121,6 +127,8 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		MemTableStopWritesThreshold: 3,
 		// L0 is read by every Load: keep it low.
 		L0CompactionThreshold: 4,
+		// Room for what is flushed while compactions rest.
+		L0StopWritesThreshold: 24,
 		Logger:                logger{b},
 		EventListener:         events,
 	}
@@ -208,6 +216,7 @@ func (b *Backend) Close() error {
 	b.closed = true
 	b.mu.Unlock()
 	b.stopping.Store(true)
+	b.rested.Stop()
 	shards := b.allShards()
 	for _, s := range shards {
 		s.mu.Lock()

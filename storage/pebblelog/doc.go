@@ -18,7 +18,8 @@
 //
 // The key table follows the log. A fold reads what is durable and not yet
 // folded, and writes the newest row of each key together with the position it
-// has reached as one pebble batch. Nobody waits for its sync: pebble's WAL is one
+// has reached as one pebble batch, which also takes the batches out of the log that
+// the fold itself has found superseded whole. Nobody waits for its sync: pebble's WAL is one
 // sequence, of which a crash leaves a prefix, so whatever is there of the key
 // table is there of the log before it. The same goes for cleaning, which removes
 // only what lies below the fold and what no row shows. A crash may undo a fold or

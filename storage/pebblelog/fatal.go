@@ -97,6 +97,8 @@ func (l logger) Fatalf(format string, args ...any) {
 // to flush for ever, while writes pile up and at last hang.
 func (b *Backend) events() *pebble.EventListener {
 	return &pebble.EventListener{
+		// Called with pebble's lock held, which begin takes.
+		WriteStallBegin: func(pebble.WriteStallBeginInfo) { go b.compactions.begin() },
 		BackgroundError: func(err error) {
 			if !errors.Is(err, pebble.ErrCancelledCompaction) && !b.closing.Load() {
 				b.fail(fmt.Errorf("in the background: %w", err))
