@@ -317,6 +317,10 @@ func forceOnce(t *testing.T, from, to metadataversion.Target, recs []stored) {
 	}
 	n.Close()
 	seed(t, b, recs)
+	if err := b.Close(); err != nil { // folds, which takes out what is superseded
+		t.Fatal(err)
+	}
+	b = smallStore(t, fs)
 	before, logBefore := latestOf(t, b), logOf(t, b)
 	n = nodeOver(t, b, b.Checkpoint)
 	_, err := n.Change(t.Context(), Change{To: to})
