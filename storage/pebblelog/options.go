@@ -15,7 +15,9 @@ type Options struct {
 
 	// FoldBytes is how many bytes of a shard's log may be missing in its key
 	// table before they are folded in, and FoldTotalBytes the same for all shards
-	// together. They bound how long opening takes after a crash. 1 MiB, 16 MiB.
+	// together. They bound how long opening takes after a crash. All together should be
+	// well below MemTableBytes: then most of what a fold takes out of the log was never
+	// flushed. 1 MiB, 8 MiB.
 	FoldBytes, FoldTotalBytes int64
 
 	// CleanBytes is how much a shard's log must have grown at least since its last
@@ -46,7 +48,7 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	setDefault(&o.FoldBytes, 1<<20)
-	setDefault(&o.FoldTotalBytes, 16<<20)
+	setDefault(&o.FoldTotalBytes, 8<<20)
 	setDefault(&o.CleanBytes, 4<<20)
 	setDefault(&o.TombstoneRetention, 24*time.Hour)
 	setDefault(&o.CacheBytes, 32<<20)
