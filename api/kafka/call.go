@@ -148,7 +148,7 @@ func (k *call) reset() {
 	k.c, k.ready, k.passed, k.resp, k.err, k.answer, k.parts = nil, false, false, nil, nil, nil, nil
 	k.produced = nil
 	k.commit.reset()
-	k.fetch = fetch{}
+	k.fetch.reset()
 }
 
 // failed counts an error of an answer.

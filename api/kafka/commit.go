@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -27,14 +28,40 @@ type failure struct {
 	empty     bool
 }
 
-// Memory of requests with more partitions than this is let go.
-const keptParts = 1024
+// Memory of requests with more partitions than keptParts is for others that have as
+// many, and let go with more than mostParts.
+const keptParts, mostParts = 1024, 64 << 10
 
+// largeCommits are those that nobody uses.
+var largeCommits sync.Pool
+
+// ready takes memory for a request of as many partitions as these bytes may hold.
+func (m *commit) ready(bytes int) {
+	const smallest = 14
+	if bytes <= smallest*keptParts || cap(m.parts) > 0 && bytes <= smallest*cap(m.parts) {
+		return
+	}
+	if large, used := largeCommits.Get().(*commit); used {
+		*m = *large
+	}
+}
+
+// reset forgets the request.
 func (m *commit) reset() {
-	if cap(m.parts) > keptParts || cap(m.req.Topics) > keptParts {
+	most := max(cap(m.parts), cap(m.req.Topics), cap(m.failed))
+	if most > mostParts {
 		*m = commit{}
 		return
 	}
+	m.clear()
+	if most > keptParts {
+		large := *m
+		largeCommits.Put(&large)
+		*m = commit{}
+	}
+}
+
+func (m *commit) clear() {
 	clear(m.parts)
 	clear(m.metas)
 	clear(m.topics)
@@ -71,6 +98,7 @@ func (k *call) offsetCommit(body []byte) error {
 // connection's latest, and metadata is copied.
 func (k *call) decodeCommit(body []byte) error {
 	m, c, v := &k.commit, k.c, k.version
+	m.ready(len(body))
 	d := decoder{b: body, flexible: v >= k.api.flexible}
 	req := &m.req
 	c.group = intern(c.group, d.str())
@@ -268,28 +296,48 @@ func shapeCommit(k *call, resp group.Response, err error) kmsg.Response {
 		}
 	}
 	if len(k.commit.failed) > 0 {
-		k.mergeTopics(out)
-	}
-	for i := range k.commit.failed {
-		k.addFailure(out, &k.commit.failed[i])
+		k.addFailures(out)
 	}
 	return out
 }
 
-// mergeTopics makes one topic of several entries, as Kafka does where partitions failed.
-func (k *call) mergeTopics(out *kmsg.OffsetCommitResponse) {
-	merged := out.Topics[:0]
-	for _, t := range out.Topics {
-		i := slices.IndexFunc(merged, func(m kmsg.OffsetCommitResponseTopic) bool {
-			return k.version < 10 && m.Topic == t.Topic || k.version >= 10 && m.TopicID == t.TopicID
-		})
-		if i < 0 {
-			merged = append(merged, t)
-			continue
-		}
-		merged[i].Partitions = append(merged[i].Partitions, t.Partitions...)
+// addFailures adds what was answered here. It makes one topic of several entries, as
+// Kafka does where partitions failed.
+func (k *call) addFailures(out *kmsg.OffsetCommitResponse) {
+	type name struct {
+		topic string
+		id    [16]byte
 	}
-	out.Topics = merged
+	topics, at := out.Topics[:0], make(map[name]int, len(out.Topics))
+	place := func(t kmsg.OffsetCommitResponseTopic) (*kmsg.OffsetCommitResponseTopic, bool) {
+		of := name{topic: t.Topic}
+		if k.version >= 10 {
+			of = name{id: t.TopicID}
+		}
+		i, has := at[of]
+		if !has {
+			i, at[of] = len(topics), len(topics)
+			topics = append(topics, t)
+		}
+		return &topics[i], has
+	}
+	for _, t := range out.Topics {
+		if there, has := place(t); has {
+			there.Partitions = append(there.Partitions, t.Partitions...)
+		}
+	}
+	for i := range k.commit.failed {
+		f := &k.commit.failed[i]
+		k.failed(f.code)
+		t, has := place(kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id})
+		if !has && len(out.Topics) == 0 && i == 0 { // mostly they are one topic's
+			t.Partitions = make([]kmsg.OffsetCommitResponseTopicPartition, 0, len(k.commit.failed))
+		}
+		if !f.empty {
+			t.Partitions = append(t.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
+		}
+	}
+	out.Topics = topics
 }
 
 // commitError answers all that the coordinator was asked for with one code.
@@ -318,22 +366,6 @@ func (k *call) commitID(i int, name string) [16]byte {
 		}
 	}
 	return [16]byte{}
-}
-
-func (k *call) addFailure(out *kmsg.OffsetCommitResponse, f *failure) {
-	k.failed(f.code)
-	var parts []kmsg.OffsetCommitResponseTopicPartition
-	if !f.empty {
-		parts = append(parts, kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
-	}
-	for i := range out.Topics {
-		t := &out.Topics[i]
-		if k.version < 10 && t.Topic == f.topic || k.version >= 10 && t.TopicID == f.id {
-			t.Partitions = append(t.Partitions, parts...)
-			return
-		}
-	}
-	out.Topics = append(out.Topics, kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id, Partitions: parts})
 }
 
 // nilBefore reads a nullable string where the version has it.

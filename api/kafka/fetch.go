@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -14,6 +15,22 @@ type fetch struct {
 	groups []kmsg.OffsetFetchRequestGroup
 	fails  [][]fetchFailure // by group: topics by id that are not asked for
 	lost   []int16          // by group: the code where ids could not be looked up
+	// Of the answers: for a single group, used again for the next one, and for several.
+	memory   group.FetchMemory
+	memories []*group.FetchMemory
+}
+
+// fetchMemories are those that nobody uses.
+var fetchMemories = sync.Pool{New: func() any { return new(group.FetchMemory) }}
+
+func (f *fetch) reset() {
+	f.groups, f.fails, f.lost = nil, nil, nil
+	f.memory.Reset(keptParts)
+	for _, m := range f.memories {
+		m.Reset(keptParts)
+		fetchMemories.Put(m)
+	}
+	f.memories = nil
 }
 
 // fetchFailure is a topic that is answered here.
@@ -47,18 +64,21 @@ func (k *call) offsetFetch(body []byte) error {
 	if k.version >= 10 {
 		k.namesOfIDs()
 	}
-	reqs := make([]group.Request, 0, len(f.groups))
 	if slices.ContainsFunc(f.groups, func(g kmsg.OffsetFetchRequestGroup) bool { return g.Topics == nil }) {
 		k.c.burden(k)
 	}
+	if len(f.groups) == 1 {
+		k.ask(group.Fetch{OffsetFetchRequestGroup: &f.groups[0], RequireStable: req.RequireStable, Memory: &f.memory}, shapeFetch)
+		return nil
+	}
+	reqs := make([]group.Request, 0, len(f.groups))
+	f.memories = make([]*group.FetchMemory, 0, len(f.groups))
 	for i := range f.groups {
-		reqs = append(reqs, group.Fetch{OffsetFetchRequestGroup: &f.groups[i], RequireStable: req.RequireStable})
+		m := fetchMemories.Get().(*group.FetchMemory)
+		f.memories = append(f.memories, m)
+		reqs = append(reqs, group.Fetch{OffsetFetchRequestGroup: &f.groups[i], RequireStable: req.RequireStable, Memory: m})
 	}
-	if len(reqs) == 1 {
-		k.ask(reqs[0], shapeFetch)
-	} else {
-		k.askAll(reqs, shapeFetch)
-	}
+	k.askAll(reqs, shapeFetch)
 	return nil
 }
 
@@ -227,6 +247,7 @@ func (k *call) soleAnswer(out *kmsg.OffsetFetchResponse) {
 	for i := range g.Topics {
 		t := kmsg.NewOffsetFetchResponseTopic()
 		t.Topic = g.Topics[i].Topic
+		t.Partitions = make([]kmsg.OffsetFetchResponseTopicPartition, 0, len(g.Topics[i].Partitions))
 		for _, p := range g.Topics[i].Partitions {
 			t.Partitions = append(t.Partitions, kmsg.OffsetFetchResponseTopicPartition{
 				Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: p.Metadata, ErrorCode: p.ErrorCode,

@@ -3,6 +3,7 @@ package kafka
 import (
 	"encoding/binary"
 	"io"
+	"math/bits"
 	"net"
 	"slices"
 	"sync"
@@ -49,16 +50,18 @@ func (f *frames) fill(n int) error {
 	case f.r == f.w:
 		f.r, f.w = 0, 0
 		if n < smallBuffer && len(f.buf) > largeBuffer {
-			f.buf = f.first[:]
+			f.letGo()
 		}
 	}
 	if f.w == len(f.buf) {
-		to := f.buf
+		from, to := f.buf, f.buf
 		if f.w-f.r > len(f.buf)/2 {
-			to = make([]byte, max(2*len(f.buf), usedBuffer))
+			to = newBuffer(max(2*len(f.buf), usedBuffer))
 		}
-		f.w = copy(to, f.buf[f.r:f.w])
-		f.buf, f.r = to, 0
+		f.w = copy(to, from[f.r:f.w])
+		if f.buf, f.r = to, 0; len(to) > len(from) {
+			usedUp(from)
+		}
 	}
 	got, err := f.src.Read(f.buf[f.w:])
 	f.w += got
@@ -70,6 +73,37 @@ func (f *frames) fill(n int) error {
 		err = io.ErrNoProgress
 	}
 	return err
+}
+
+// letGo gives back a buffer whose bytes nobody needs any more.
+func (f *frames) letGo() {
+	usedUp(f.buf)
+	f.buf, f.r, f.w = f.first[:], 0, 0
+}
+
+// largeBuffers hold buffers that nobody uses, by how often largeBuffer was doubled: large
+// requests, of which there may be many, would be most of the garbage that is made.
+var largeBuffers [6]sync.Pool
+
+// class is which of largeBuffers a buffer of this size is of; none: not of any.
+func class(size int) (int, bool) {
+	i := bits.Len(uint(size)) - bits.Len(uint(largeBuffer)) - 1
+	return i, i >= 0 && i < len(largeBuffers) && size == largeBuffer<<(i+1)
+}
+
+func newBuffer(size int) []byte {
+	if i, is := class(size); is {
+		if b, used := largeBuffers[i].Get().(*[]byte); used {
+			return *b
+		}
+	}
+	return make([]byte, size)
+}
+
+func usedUp(b []byte) {
+	if i, is := class(len(b)); is {
+		largeBuffers[i].Put(&b)
+	}
 }
 
 // more says whether something has arrived that was not consumed.

@@ -240,7 +240,8 @@ func BenchmarkCommit(b *testing.B) {
 func BenchmarkFetch(b *testing.B) {
 	s := serve()
 	s.do(Commit{commitOf("g", 10)})
-	req := Request(Fetch{&kmsg.OffsetFetchRequestGroup{Group: "g", Topics: []kmsg.OffsetFetchRequestGroupTopic{{Topic: "t", Partitions: []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}}}, false})
+	topics := []kmsg.OffsetFetchRequestGroupTopic{{Topic: "t", Partitions: []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}}
+	req := Request(Fetch{OffsetFetchRequestGroup: &kmsg.OffsetFetchRequestGroup{Group: "g", Topics: topics}, Memory: &FetchMemory{}})
 	b.ReportAllocs()
 	for b.Loop() {
 		s.do(req)
@@ -293,7 +294,12 @@ func TestFetchAllAllocates(t *testing.T) {
 		h.m.Apply(storage.Offset(at), &out.Records[at])
 	}
 	g := h.m.hard.Group("g")
-	if n := testing.AllocsPerRun(10, func() { fetchAll(g, false, &kmsg.OffsetFetchResponseGroup{}) }); n > 10 {
+	r := Fetch{OffsetFetchRequestGroup: &kmsg.OffsetFetchRequestGroup{Group: "g"}}
+	if n := testing.AllocsPerRun(10, func() { new(FetchMemory).all(g, r) }); n > 10 {
 		t.Errorf("%.0f allocations for 500 offsets", n)
+	}
+	var again FetchMemory
+	if n := testing.AllocsPerRun(10, func() { again.all(g, r); again.Reset(500) }); n > 8 {
+		t.Errorf("%.0f allocations for 500 offsets in memory that was used before", n)
 	}
 }

@@ -151,9 +151,9 @@ func (w *walk) step() {
 	case "marker":
 		w.h.do("marker", Marker{w.producer(), w.epoch(), rapid.Bool().Draw(w.t, "commit"), 3, rapid.SampledFrom([]int16{0, 2}).Draw(w.t, "version")})
 	case "fetch stable":
-		w.h.do("fetch", Fetch{&kmsg.OffsetFetchRequestGroup{Group: w.group()}, true})
+		w.h.do("fetch", Fetch{OffsetFetchRequestGroup: &kmsg.OffsetFetchRequestGroup{Group: w.group()}, RequireStable: true})
 	case "fetch":
-		w.h.do("fetch", Fetch{&kmsg.OffsetFetchRequestGroup{Group: w.group()}, false})
+		w.h.do("fetch", Fetch{OffsetFetchRequestGroup: &kmsg.OffsetFetchRequestGroup{Group: w.group()}, RequireStable: false})
 	case "delete offsets":
 		r := kmsg.NewPtrOffsetDeleteRequest()
 		r.Group = w.group()

@@ -54,7 +54,8 @@ type Commit struct{ *kmsg.OffsetCommitRequest }
 // Topics have their names filled in.
 type Fetch struct {
 	*kmsg.OffsetFetchRequestGroup
-	RequireStable bool // partitions with pending offsets are UNSTABLE_OFFSET_COMMIT (v7, KIP-447)
+	RequireStable bool         // partitions with pending offsets are UNSTABLE_OFFSET_COMMIT (v7, KIP-447)
+	Memory        *FetchMemory // where the answer is to lie; nil: in memory of its own
 }
 
 // DeleteOffsets is answered by a *kmsg.OffsetDeleteResponse.

@@ -333,7 +333,7 @@ func (s *script) fetch() {
 		t := &r.Topics[len(r.Topics)-1]
 		t.Partitions = append(t.Partitions, p)
 	}
-	s.h.do(s.who(), Fetch{&r, slices.Contains(s.word, "stable")})
+	s.h.do(s.who(), Fetch{OffsetFetchRequestGroup: &r, RequireStable: slices.Contains(s.word, "stable")})
 }
 
 func (s *script) offsetDelete() {
