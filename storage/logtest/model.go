@@ -1,6 +1,7 @@
 package logtest
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -232,6 +233,14 @@ func testProperty(t *testing.T, f Factory) {
 				r.told.Append(t, r.log, recs)
 				r.model.append(recs)
 			},
+			"append to a key, alone in its batch": func(t *rapid.T) {
+				r, _ := pick(t)
+				recs := []storage.Record{drawOne(t)}
+				recs[0].Time = startTime.Add(now)
+				r.told.Append(t, r.log, recs)
+				r.model.append(recs)
+				r.settle(t)
+			},
 			"wait": func(t *rapid.T) {
 				r, _ := pick(t)
 				r.settle(t)
@@ -325,6 +334,15 @@ func drawStep(t *rapid.T, at time.Time) []storage.Record {
 	return recs
 }
 
+// drawOne draws a record of the one key that is written all the time.
+func drawOne(t *rapid.T) storage.Record {
+	r := rec(storage.Body, "a", "k", rapid.SampledFrom([]string{"nil", "v"}).Draw(t, "value"))
+	if producer := rapid.Int64Range(0, 2).Draw(t, "producer"); producer > 0 {
+		return in(producer, 0, r)
+	}
+	return r
+}
+
 func (r *run) settle(t *rapid.T) {
 	if len(r.model.steps) > 0 {
 		r.told.Wait(t, r.model.end)
@@ -336,15 +354,29 @@ func (r *run) settle(t *rapid.T) {
 // Kafka's coordinator would have, from what Read gives and from the log as it was
 // before any cleaning.
 func (r *run) look(t *rapid.T) {
-	now, ever := replay(r.model.recs), replay(r.model.all)
+	now, ever, read := replay(r.model.recs), replay(r.model.all), replay(r.read(t))
 	for _, e := range entityNames {
 		expect(t, fmt.Sprintf("%q after cleaning", e), now.load(e), ever.load(e))
+		expect(t, fmt.Sprintf("%q as the log is read", e), read.load(e), ever.load(e))
 		expectLoad(t, r.log, e, now.load(e)...)
 	}
 	expectEntities(t, r.log, now.entities()...)
 	expectRead(t, r.log, 0, r.model.read(0)...)
 	from := storage.Offset(rapid.Int64Range(0, int64(r.model.end)).Draw(t, "from"))
 	expectRead(t, r.log, from, r.model.read(from)...)
+}
+
+// read is the log as its readers see it.
+func (r *run) read(t *rapid.T) (recs []storage.Located) {
+	err := r.log.Read(0, func(off storage.Offset, rec storage.Record) error {
+		rec.Key, rec.Value = bytes.Clone(rec.Key), bytes.Clone(rec.Value)
+		recs = append(recs, storage.Located{Offset: off, Record: rec})
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("read: %v", err)
+	}
+	return recs
 }
 
 // crashed checks what a crash left and lets the model follow it.

@@ -160,6 +160,7 @@ func Run(t *testing.T, f Factory) {
 		{"PendingIsGoneWhenAborted", testPendingAborted},
 		{"PendingAndPlain", testPendingAndPlain},
 		{"PendingAndTombstones", testPendingAndTombstones},
+		{"BuriedStaysBuried", testBuriedStaysBuried},
 		{"PendingOrphans", testPendingOrphans},
 		{"ControlRecordsStay", testControlRecordsStay},
 		{"Orphans", testOrphans},

@@ -103,6 +103,22 @@ func testPendingAndTombstones(t *testing.T, f Factory) {
 	})
 }
 
+// testBuriedStaysBuried: who reads the log finds the tombstone, superseded or not, while
+// what it ended is there.
+func testBuriedStaysBuried(t *testing.T, f Factory) {
+	s := f(t)
+	log, d := open(t, s, 0)
+	for _, r := range []storage.Record{in(7, 0, txnKey("a", "7")), txnKey("a", "nil"), txnKey("a", "1")} {
+		put(t, log, d, []storage.Record{r}) // each is a commit
+	}
+	s = eachView(t, s, 0, func(log storage.Log) {
+		expectRead(t, log, 0, "0 body e/a = 7 pending in 7/0", "1 body e/a = nil", "2 body e/a = 1")
+		expectLoad(t, log, "e", "2 body e/a = 1")
+	})
+	s.Clean(0, startTime)
+	eachView(t, s, 0, func(log storage.Log) { expectRead(t, log, 0, "2 body e/a = 1") })
+}
+
 // testPendingOrphans: what is of no entity is kept by the same rules.
 func testPendingOrphans(t *testing.T, f Factory) {
 	orphan := func(value string) storage.Record {

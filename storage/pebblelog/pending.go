@@ -142,10 +142,14 @@ func (f *fold) unpend(producer int64, key string, p *pendingRow) {
 
 // bury ends what is pending of a key, whoever's it is. The key may be in the
 // arena, and maps keep the string that they are given last.
+//
+// The tombstone stays in the log, be it superseded: who reads there of what it
+// buries would believe that it is pending. Cleaning takes both.
 func (f *fold) bury(key string) {
 	if f.shard.pending.keys[key] == 0 {
 		return
 	}
+	f.keep()
 	for producer, keys := range f.shard.pending.of {
 		if p := keys[key]; p != nil {
 			f.unpend(producer, strings.Clone(key), p)

@@ -10,12 +10,19 @@ import (
 type foldBatch struct {
 	base  storage.Offset
 	size  int64 // in the log
-	live  int   // its records that are their keys' latest
+	live  int   // its records that are their keys' latest, or stay for another reason
 	whole bool  // cleaning has not rewritten it
 }
 
 // inTxn stands for every batch that is not plain.
 const inTxn = -1
+
+// keep leaves the batch that is being read in the log.
+func (f *fold) keep() {
+	if f.at != inTxn {
+		f.plain[f.at].live++
+	}
+}
 
 // dead is how much of the log the chunk's own batches supersede.
 func (f *fold) dead() (size int64) {
