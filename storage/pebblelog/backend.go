@@ -77,7 +77,7 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	b.closing.Store(false)
-	b.rested = time.AfterFunc(compactionRest, b.compactions.begin)
+	b.rested = time.AfterFunc(b.rest(), b.compactions.begin)
 	b.counts.init()
 	b.committer.init(b.failedWith)
 	b.notifier.init(b.failedWith)
@@ -128,7 +128,7 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		// L0 is read by every Load: keep it low.
 		L0CompactionThreshold: 4,
 		// Room for what is flushed while compactions rest.
-		L0StopWritesThreshold: 24,
+		L0StopWritesThreshold: stopWrites,
 		Logger:                logger{b},
 		EventListener:         events,
 	}

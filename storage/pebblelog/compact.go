@@ -13,6 +13,18 @@ import (
 // (hundreds of milliseconds). Shorter than what fills L0 up to where writes stop.
 const compactionRest = time.Second
 
+// stopWrites is the number of levels in L0 at which writes stop.
+const stopWrites = 24
+
+// rest is how long compactions rest. A process that ends within each rest, and is started
+// again, leaves a level or more in L0 every time: at half of what stops writes there is no rest.
+func (b *Backend) rest() time.Duration {
+	if b.db.Metrics().Levels[0].Sublevels >= stopWrites/2 {
+		return 0
+	}
+	return compactionRest
+}
+
 // compactions lets pebble compact, one at a time, once it has been begun.
 type compactions struct {
 	db pebble.DBForCompaction // set by Register, before anything else

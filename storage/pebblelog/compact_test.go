@@ -54,6 +54,32 @@ func TestOpenCompactsNothing(t *testing.T) {
 	}
 }
 
+// TestNoRestWithMuchToDo: whoever ends within the rest, time and again, would never compact.
+func TestNoRestWithMuchToDo(t *testing.T) {
+	b := mustOpen(t, "data", never(vfs.NewMem()))
+	defer b.Close()
+	b.rested.Stop()
+	log, d := openShard(t, b, 0)
+	for levels := range int32(stopWrites / 2) {
+		if rest := b.rest(); rest != compactionRest {
+			t.Fatalf("a rest of %v with %d levels in L0", rest, levels)
+		}
+		if err := log.Append(many(int(levels))); err != nil {
+			t.Fatal(err)
+		}
+		d.Wait(t, log.End())
+		if err := b.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.shards[0].fold(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rest := b.rest(); rest != 0 {
+		t.Fatalf("a rest of %v with half of the levels that stop writes", rest)
+	}
+}
+
 // many are records that a fold leaves one live batch of.
 func many(i int) (recs []storage.Record) {
 	for k := range 10 {
