@@ -104,6 +104,8 @@ func (b *Backend) events() *pebble.EventListener {
 				b.fail(fmt.Errorf("in the background: %w", err))
 			}
 		},
+		// Of SingleDelete, as far as pebble notices.
+		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) { b.opts.Logf("%s", info) },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			b.fail(fmt.Errorf("read %s: %w: %w", info.Path, storage.ErrCorrupt, info.Details))
 		},

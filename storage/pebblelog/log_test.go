@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
@@ -27,7 +29,14 @@ func small(fs vfs.FS) Options {
 	return Options{
 		FS: fs, FoldBytes: 700, FoldTotalBytes: 1500, CleanBytes: 1 << 40,
 		TombstoneRetention: logtest.Retention, CacheBytes: 1 << 20, MemTableBytes: 256 << 10,
-		Fatal: func(err error) { panic(err) },
+		Fatal: func(err error) { panic(err) }, Logf: setOnce,
+	}
+}
+
+// setOnce panics when pebble meets a SingleDelete of what was set twice.
+func setOnce(format string, args ...any) {
+	if said := fmt.Sprintf(format, args...); strings.Contains(said, pebble.NondeterministicSingleDelete.String()) {
+		panic(said)
 	}
 }
 
