@@ -81,17 +81,33 @@ func (d *decoder) str() []byte {
 
 // length reads that of an array whose elements take at least size bytes.
 func (d *decoder) length(size int) int {
-	n := 0
+	n, null := d.lengthOrNull(size)
+	d.bad = d.bad || null
+	return n
+}
+
+// lengthOrNull is length for an array that may be null.
+func (d *decoder) lengthOrNull(size int) (n int, null bool) {
 	if d.flexible {
 		n = d.uvarint() - 1
 	} else {
 		n = int(d.int32())
 	}
-	if n < 0 || n > len(d.b)/size {
-		d.bad = d.bad || n != 0
-		return 0
+	switch {
+	case d.bad:
+		return 0, false
+	case n == -1:
+		return 0, true
+	case n < 0 || n > len(d.b)/size:
+		d.bad = true
+		return 0, false
 	}
-	return n
+	return n, false
+}
+
+func (d *decoder) bool() bool {
+	b := d.take(1)
+	return b != nil && b[0] != 0
 }
 
 // tags skips tagged fields: none is known in what this reads.

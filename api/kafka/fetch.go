@@ -10,27 +10,40 @@ import (
 	"github.com/kcoord/kcoord/coordinator/group"
 )
 
-// fetch is what an OffsetFetch's answer needs of the request.
+// fetch is what an OffsetFetch's answer needs of the request, and the memory of both, used
+// again for the next one.
 type fetch struct {
-	groups []kmsg.OffsetFetchRequestGroup
-	fails  [][]fetchFailure // by group: topics by id that are not asked for
-	lost   []int16          // by group: the code where ids could not be looked up
-	// Of the answers: for a single group, used again for the next one, and for several.
-	memory   group.FetchMemory
-	memories []*group.FetchMemory
+	groups     []kmsg.OffsetFetchRequestGroup
+	topics     []kmsg.OffsetFetchRequestGroupTopic // of all groups
+	partitions []int32                             // of all topics
+	stable     bool
+	fails      [][]fetchFailure // by group: topics by id that are not asked for
+	lost       []int16          // by group: the code where ids could not be looked up
+
+	answer   kmsg.OffsetFetchResponse
+	memory   group.FetchMemory    // of the answer for a single group
+	memories []*group.FetchMemory // of those for several
 }
 
 // fetchMemories are those that nobody uses.
 var fetchMemories = sync.Pool{New: func() any { return new(group.FetchMemory) }}
 
 func (f *fetch) reset() {
-	f.groups, f.fails, f.lost = nil, nil, nil
-	f.memory.Reset(keptParts)
 	for _, m := range f.memories {
 		m.Reset(keptParts)
 		fetchMemories.Put(m)
 	}
-	f.memories = nil
+	if max(cap(f.groups), cap(f.topics), cap(f.partitions), cap(f.answer.Groups)) > keptParts {
+		*f = fetch{memory: f.memory}
+	}
+	clear(f.groups)
+	clear(f.topics)
+	clear(f.answer.Groups)
+	f.memory.Reset(keptParts)
+	*f = fetch{
+		groups: f.groups[:0], topics: f.topics[:0], partitions: f.partitions[:0], memory: f.memory,
+		answer: kmsg.OffsetFetchResponse{Groups: f.answer.Groups[:0]},
+	}
 }
 
 // fetchFailure is a topic that is answered here.
@@ -51,16 +64,10 @@ type fetchFailure struct {
 //
 // Topics by name need not exist: an offset is kept for them or it is -1.
 func (k *call) offsetFetch(body []byte) error {
-	req := kmsg.NewPtrOffsetFetchRequest()
-	req.Version = k.version
-	if err := readRequest(req, body); err != nil {
+	if err := k.decodeFetch(body); err != nil {
 		return err
 	}
-	if k.version < 8 {
-		req.Groups = []kmsg.OffsetFetchRequestGroup{soleGroup(req)}
-	}
 	f := &k.fetch
-	f.groups = req.Groups
 	if k.version >= 10 {
 		k.namesOfIDs()
 	}
@@ -68,7 +75,7 @@ func (k *call) offsetFetch(body []byte) error {
 		k.c.burden(k)
 	}
 	if len(f.groups) == 1 {
-		k.ask(group.Fetch{OffsetFetchRequestGroup: &f.groups[0], RequireStable: req.RequireStable, Memory: &f.memory}, shapeFetch)
+		k.ask(group.Fetch{OffsetFetchRequestGroup: &f.groups[0], RequireStable: f.stable, Memory: &f.memory}, shapeFetch)
 		return nil
 	}
 	reqs := make([]group.Request, 0, len(f.groups))
@@ -76,25 +83,78 @@ func (k *call) offsetFetch(body []byte) error {
 	for i := range f.groups {
 		m := fetchMemories.Get().(*group.FetchMemory)
 		f.memories = append(f.memories, m)
-		reqs = append(reqs, group.Fetch{OffsetFetchRequestGroup: &f.groups[i], RequireStable: req.RequireStable, Memory: m})
+		reqs = append(reqs, group.Fetch{OffsetFetchRequestGroup: &f.groups[i], RequireStable: f.stable, Memory: m})
 	}
 	k.askAll(reqs, shapeFetch)
 	return nil
 }
 
-// soleGroup is the group of a version that has one.
-func soleGroup(req *kmsg.OffsetFetchRequest) kmsg.OffsetFetchRequestGroup {
+// decodeFetch reads the request. A version that has one group has it as the first.
+func (k *call) decodeFetch(body []byte) error {
+	f, v := &k.fetch, k.version
+	d := decoder{b: body, flexible: v >= k.api.flexible}
+	if v < 8 {
+		k.decodeFetchGroup(&d)
+	} else {
+		for n := d.length(3); n > 0 && !d.bad; n-- {
+			k.decodeFetchGroup(&d)
+			d.tags()
+		}
+	}
+	if v >= 7 {
+		f.stable = d.bool()
+	}
+	d.tags()
+	if d.bad {
+		return errMalformed
+	}
+	return nil
+}
+
+func (k *call) decodeFetchGroup(d *decoder) {
+	f := &k.fetch
 	g := kmsg.NewOffsetFetchRequestGroup()
-	g.Group = req.Group
-	if req.Topics != nil || req.Version < 2 {
-		g.Topics = make([]kmsg.OffsetFetchRequestGroupTopic, 0, len(req.Topics))
+	k.c.group = intern(k.c.group, d.str())
+	g.Group = k.c.group
+	if k.version >= 9 {
+		if member := d.nullable(); member != nil {
+			g.MemberID = kmsg.StringPtr(string(member))
+		}
+		g.MemberEpoch = d.int32()
 	}
-	for i := range req.Topics {
-		t := kmsg.NewOffsetFetchRequestGroupTopic()
-		t.Topic, t.Partitions = req.Topics[i].Topic, req.Topics[i].Partitions
-		g.Topics = append(g.Topics, t)
+	n, null := d.lengthOrNull(3)
+	if null && k.version < 2 {
+		d.bad = true
 	}
-	return g
+	if !null {
+		g.Topics = []kmsg.OffsetFetchRequestGroupTopic{}
+	}
+	first := len(f.topics)
+	for ; n > 0 && !d.bad; n-- {
+		f.topics = append(f.topics, k.decodeFetchTopic(d))
+		g.Topics = f.topics[first:len(f.topics):len(f.topics)]
+	}
+	f.groups = append(f.groups, g)
+}
+
+func (k *call) decodeFetchTopic(d *decoder) (t kmsg.OffsetFetchRequestGroupTopic) {
+	f := &k.fetch
+	if k.version >= 10 {
+		copy(t.TopicID[:], d.take(16))
+	} else if name := d.str(); !d.bad {
+		if known := k.c.srv.o.Upstream.Topics().Find(name); known != nil {
+			t.Topic = known.Name
+		} else {
+			t.Topic = string(name)
+		}
+	}
+	first := len(f.partitions)
+	for n := d.length(4); n > 0 && !d.bad; n-- {
+		f.partitions = append(f.partitions, d.int32())
+	}
+	d.tags()
+	t.Partitions = f.partitions[first:len(f.partitions):len(f.partitions)]
+	return t
 }
 
 // namesOfIDs fills in names, and takes out the topics whose ids nobody has.
@@ -138,7 +198,7 @@ func (k *call) namesOfIDs() {
 }
 
 func shapeFetch(k *call, resp group.Response, err error) kmsg.Response {
-	out := kmsg.NewPtrOffsetFetchResponse()
+	out := &k.fetch.answer
 	for i := range k.fetch.groups {
 		p := part{resp, err}
 		if k.parts != nil {

@@ -122,6 +122,73 @@ func FuzzDecodeCommit(f *testing.F) {
 	})
 }
 
+// FuzzDecodeFetch: what decodes here decodes in kmsg, and to the same, in memory that was
+// used before.
+func FuzzDecodeFetch(f *testing.F) {
+	for v := int16(1); v <= 10; v++ {
+		req := fetchOf(v, [16]byte{7}, "g", "h")
+		req.Version = v
+		f.Add(v, req.AppendTo(nil))
+		if v >= 8 {
+			req.Groups[0].Topics, req.Groups[1].MemberID = nil, ptr("m")
+		} else {
+			req.Topics = nil
+		}
+		f.Add(v, req.AppendTo(nil))
+	}
+	s := newStage(f, yes)
+	f.Fuzz(func(t *testing.T, v int16, body []byte) {
+		if v < 1 || v > 10 {
+			return
+		}
+		k := &call{c: &conn{srv: s.srv}, api: s.srv.table[9], version: v}
+		for range 2 {
+			k.reset()
+			k.c, k.version = &conn{srv: s.srv}, v
+			if k.decodeFetch(body) != nil {
+				return
+			}
+		}
+		want := kmsg.NewPtrOffsetFetchRequest()
+		want.Version = v
+		if err := want.ReadFrom(body); err != nil {
+			t.Fatalf("kmsg does not read it: %v", err)
+		}
+		if v < 8 {
+			want.Groups = []kmsg.OffsetFetchRequestGroup{wantSole(want)}
+		}
+		if len(k.fetch.groups) != len(want.Groups) || k.fetch.stable != want.RequireStable {
+			t.Fatalf("got  %+v %v\nwant %+v", k.fetch.groups, k.fetch.stable, want)
+		}
+		for i := range want.Groups { // tags are nobody's here
+			w, g := &want.Groups[i], &k.fetch.groups[i]
+			w.UnknownTags, w.Group, w.MemberID = kmsg.Tags{}, java(w.Group), javaPtr(w.MemberID)
+			for j := range w.Topics {
+				w.Topics[j].UnknownTags, w.Topics[j].Topic = kmsg.Tags{}, java(w.Topics[j].Topic)
+				if len(w.Topics[j].Partitions) == 0 && len(g.Topics) == len(w.Topics) && len(g.Topics[j].Partitions) == 0 {
+					w.Topics[j].Partitions, g.Topics[j].Partitions = nil, nil
+				}
+			}
+			if !reflect.DeepEqual(g, w) {
+				t.Fatalf("got  %+v\nwant %+v", g, w)
+			}
+		}
+	})
+}
+
+// wantSole is the group of a version that has one.
+func wantSole(req *kmsg.OffsetFetchRequest) kmsg.OffsetFetchRequestGroup {
+	g := kmsg.NewOffsetFetchRequestGroup()
+	g.Group = req.Group
+	if req.Topics != nil {
+		g.Topics = []kmsg.OffsetFetchRequestGroupTopic{}
+	}
+	for _, t := range req.Topics {
+		g.Topics = append(g.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: t.Topic, Partitions: t.Partitions})
+	}
+	return g
+}
+
 // java is a string as Kafka reads it: what is no UTF-8 is replaced.
 func java(s string) string { return recordbin.JavaString([]byte(s)) }
 

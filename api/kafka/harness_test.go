@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,13 +47,28 @@ func newRecorder(on func(group.Request) (group.Response, error, bool)) *recorder
 
 func (r *recorder) Group(req group.Request, reply func(group.Response, error)) {
 	r.mu.Lock()
-	r.asked = append(r.asked, req)
+	r.asked = append(r.asked, keepRequest(req))
 	r.mu.Unlock()
 	if resp, err, now := r.on(req); now {
 		reply(resp, err)
 		return
 	}
 	r.parked <- parked{req, reply}
+}
+
+// keepRequest copies what is the call's memory, and so the next call's when this is answered.
+func keepRequest(req group.Request) group.Request {
+	f, is := req.(group.Fetch)
+	if !is {
+		return req
+	}
+	g := *f.OffsetFetchRequestGroup
+	g.Topics = slices.Clone(g.Topics)
+	for i := range g.Topics {
+		g.Topics[i].Partitions = slices.Clone(g.Topics[i].Partitions)
+	}
+	f.OffsetFetchRequestGroup, f.Memory = &g, nil
+	return f
 }
 
 func (r *recorder) EachGroup(req group.Request, reply func([]group.Response, error)) {
