@@ -90,6 +90,9 @@ func TestRestore(t *testing.T) {
 		d.Append(t, log, stepRecords(i))
 	}
 	d.Wait(t, log.End())
+	if err := b.shards[1].fold(); err != nil { // which takes out what is superseded
+		t.Fatal(err)
+	}
 	before := recordsOf(t, log)
 	if _, err := b.Checkpoint("top/checkpoint"); err != nil {
 		t.Fatal(err)
