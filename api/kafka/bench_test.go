@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -89,6 +90,21 @@ func benchmark(b *testing.B, req kmsg.Request, depth int, dial func(*stage) net.
 		}
 		if _, err := io.ReadFull(nc, answers); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkUnknownTopics answers a commit of ten thousand topics that do not exist.
+func BenchmarkUnknownTopics(b *testing.B) {
+	s := newStage(b, yes)
+	k := &call{c: &conn{srv: s.srv}, api: s.srv.table[8], version: 9}
+	for i := range 10_000 {
+		k.commit.failed = append(k.commit.failed, failure{topic: fmt.Sprint("topic-", i), code: codeUnknownTopicOrPartition})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if resp := shapeCommit(k, kmsg.NewPtrOffsetCommitResponse(), nil).(*kmsg.OffsetCommitResponse); len(resp.Topics) != 10_000 {
+			b.Fatal(len(resp.Topics))
 		}
 	}
 }
