@@ -219,9 +219,7 @@ func (f *fold) add(stored *recordlog.Batch) (storage.Offset, error) {
 	f.arena = arena
 	if f.at = inTxn; batch.Plain() {
 		f.at = len(f.plain)
-		f.plain = append(f.plain, foldBatch{
-			base: storage.Offset(batch.BaseOffset), size: int64(len(stored.Bytes())), whole: batch.Count == batch.LastOffsetDelta+1,
-		})
+		f.plain = append(f.plain, foldBatch{base: storage.Offset(batch.BaseOffset), size: int64(len(stored.Bytes()))})
 	}
 	it := batch.Iter()
 	for it.Next() {

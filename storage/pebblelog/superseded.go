@@ -8,10 +8,9 @@ import (
 
 // foldBatch is a batch of the chunk that is not part of a transaction.
 type foldBatch struct {
-	base  storage.Offset
-	size  int64 // in the log
-	live  int   // its records that are their keys' latest, or stay for another reason
-	whole bool  // cleaning has not rewritten it
+	base storage.Offset
+	size int64 // in the log
+	live int   // its records that are their keys' latest, or stay for another reason
 }
 
 // inTxn stands for every batch that is not plain.
@@ -38,20 +37,15 @@ func (f *fold) dead() (size int64) {
 // committed over and over is: taken out here, while pebble has it in memory, it is
 // never written to a table.
 //
-// SingleDelete requires that the key was set once. Cleaning sets it anew, and filing
-// anew brings such a batch here: then it lacks a record.
+// SingleDelete requires that the key was set once. Cleaning sets it anew, but only below the
+// fold: pebble's WAL is one sequence, so that no crash leaves a cleaning without the fold before it.
 func (f *fold) bare(batch *pebble.Batch) error {
 	var buf [logKeySize]byte
 	for i := range f.plain {
-		b := &f.plain[i]
-		if b.live > 0 {
+		if f.plain[i].live > 0 {
 			continue
 		}
-		key, remove := logKey(buf[:0], f.shard.id, b.base), batch.SingleDelete
-		if !b.whole {
-			remove = batch.Delete
-		}
-		if err := remove(key, nil); err != nil {
+		if err := batch.SingleDelete(logKey(buf[:0], f.shard.id, f.plain[i].base), nil); err != nil {
 			return err
 		}
 	}
