@@ -115,6 +115,8 @@ func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, scratch []byte) 
 // committed publishes that a set is durable.
 func (b *Backend) committed(t *set) {
 	s := t.shard
+	// First: by the tail, who folds what is durable knows how much that is.
+	tail, total := s.tail.Add(t.size), b.tails.Add(t.size)
 	s.durable.Store(int64(t.end))
 	if t.batch.Cap() > keptSet && t.batch.Len() < keptSet/4 {
 		t.batch = new(recordlog.Builder) // it was a burst's
@@ -128,8 +130,7 @@ func (b *Backend) committed(t *set) {
 	s.spare = t.batch
 	s.mu.Unlock()
 	b.notifier.add(note{t.log, t.end})
-	tail := s.tail.Add(t.size)
-	if total := b.tails.Add(t.size); tail >= b.opts.FoldBytes || total >= b.opts.FoldTotalBytes {
+	if tail >= b.opts.FoldBytes || total >= b.opts.FoldTotalBytes {
 		b.wantFold(s)
 	}
 }
