@@ -32,13 +32,15 @@ type failure struct {
 // many, and let go with more than mostParts.
 const keptParts, mostParts = 1024, 64 << 10
 
+// leastPartition is the fewest bytes that a partition of a request takes.
+const leastPartition = 14
+
 // largeCommits are those that nobody uses.
 var largeCommits sync.Pool
 
 // ready takes memory for a request of as many partitions as these bytes may hold.
 func (m *commit) ready(bytes int) {
-	const smallest = 14
-	if bytes <= smallest*keptParts || cap(m.parts) > 0 && bytes <= smallest*cap(m.parts) {
+	if bytes <= leastPartition*max(keptParts, cap(m.parts)) {
 		return
 	}
 	if large, used := largeCommits.Get().(*commit); used {
@@ -140,7 +142,7 @@ func (k *call) decodeCommitTopic(d *decoder) {
 		}
 	}
 	m.topics = append(m.topics, known)
-	n := d.length(14)
+	n := d.length(leastPartition)
 	// A slab that grows moves: what lies in the old one stays there.
 	if at := len(m.parts); cap(m.parts)-at < n {
 		m.parts = make([]kmsg.OffsetCommitRequestTopicPartition, 0, max(n, 2*cap(m.parts)))
@@ -329,10 +331,7 @@ func (k *call) addFailures(out *kmsg.OffsetCommitResponse) {
 	for i := range k.commit.failed {
 		f := &k.commit.failed[i]
 		k.failed(f.code)
-		t, has := place(kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id})
-		if !has && len(out.Topics) == 0 && i == 0 { // mostly they are one topic's
-			t.Partitions = make([]kmsg.OffsetCommitResponseTopicPartition, 0, len(k.commit.failed))
-		}
+		t, _ := place(kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id})
 		if !f.empty {
 			t.Partitions = append(t.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
 		}

@@ -50,7 +50,8 @@ func (f *frames) fill(n int) error {
 	case f.r == f.w:
 		f.r, f.w = 0, 0
 		if n < smallBuffer && len(f.buf) > largeBuffer {
-			f.letGo()
+			usedUp(f.buf)
+			f.buf = f.first[:]
 		}
 	}
 	if f.w == len(f.buf) {
@@ -73,12 +74,6 @@ func (f *frames) fill(n int) error {
 		err = io.ErrNoProgress
 	}
 	return err
-}
-
-// letGo gives back a buffer whose bytes nobody needs any more.
-func (f *frames) letGo() {
-	usedUp(f.buf)
-	f.buf, f.r, f.w = f.first[:], 0, 0
 }
 
 // largeBuffers hold buffers that nobody uses, by how often largeBuffer was doubled: large

@@ -63,11 +63,16 @@ func (c *compactions) grant() {
 	}
 }
 
+// free says whether a compaction may run.
+//
+// REQUIRES: mu held.
+func (c *compactions) free() bool { return c.begun && !c.closed && !c.running }
+
 // take makes the one compaction ours and registers calls of db.
 func (c *compactions) take() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.begun || c.closed || c.running {
+	if !c.free() {
 		return false
 	}
 	c.running, c.refused = true, false
@@ -75,8 +80,8 @@ func (c *compactions) take() bool {
 	return true
 }
 
-// giveBack undoes a take that nothing came of. It says whether somebody was refused
-// meanwhile, who will not ask again.
+// giveBack ends a take, also one that nothing came of. It says whether somebody was
+// refused meanwhile, who will not ask again.
 func (c *compactions) giveBack() (refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +104,7 @@ func (c *compactions) Unregister() {
 func (c *compactions) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.begun || c.closed || c.running {
+	if !c.free() {
 		c.refused = true
 		return false, nil
 	}
@@ -122,8 +127,6 @@ func (c *compactions) CumulativeStats(pebble.CompactionGrantHandleStats) {}
 
 // Done implements pebble.CompactionGrantHandle.
 func (c *compactions) Done() {
-	c.mu.Lock()
-	c.running = false
-	c.mu.Unlock()
+	c.giveBack()
 	c.grant()
 }
