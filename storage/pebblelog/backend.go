@@ -46,6 +46,7 @@ type Backend struct {
 	failure  atomic.Pointer[error]
 	wedged   atomic.Bool // pebble panicked with a lock held: it cannot be closed
 	stopping atomic.Bool // Close has begun: cleaning can wait
+	opening  atomic.Bool // until it ends, errors are Open's to return
 	closing  atomic.Bool // from here on errors are Close's to return
 
 	mu     sync.Mutex
@@ -72,11 +73,11 @@ func Open(dir string, index storage.Index, opts Options) (*Backend, error) {
 	}
 	b := &Backend{dir: dir, index: index, opts: opts, lock: lock, shards: map[storage.ShardID]*shard{}}
 	b.builders.New = func() any { return new(recordlog.Builder) }
-	b.closing.Store(true) // Open's errors are returned too
+	b.opening.Store(true)
 	if err := b.openDB(fresh); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	b.closing.Store(false)
+	b.opening.Store(false)
 	b.rested = time.AfterFunc(b.rest(), b.compactions.begin)
 	b.counts.init()
 	b.committer.init(b.failedWith)
@@ -114,7 +115,7 @@ func (b *Backend) openDB(fresh bool) (err error) {
 func (b *Backend) pebbleOptions() *pebble.Options {
 	events := b.events()
 	watch := watchFS{b.opts.FS, b.opts.FS.PathJoin(b.dir, dbFolder), func(err error) {
-		if !b.closing.Load() {
+		if !b.opening.Load() && !b.closing.Load() {
 			b.fail(err)
 		}
 	}}

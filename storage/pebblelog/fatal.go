@@ -94,7 +94,8 @@ func (l logger) Fatalf(format string, args ...any) {
 }
 
 // events makes errors of pebble's own goroutines fatal: it would go on trying
-// to flush for ever, while writes pile up and at last hang.
+// to flush for ever, while writes pile up and at last hang. So it would while it
+// opens, where it waits for the flush of what a crash has left.
 func (b *Backend) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		// Called with pebble's lock held, which begin takes.

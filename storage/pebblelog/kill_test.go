@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -183,6 +184,9 @@ var faultsOfDisk = map[string]func() errorfs.Injector{
 	"flush-write-enospc": failAfter(3, syscall.ENOSPC, func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst")
 	}),
+	"full-enospc": failAfter(0, syscall.ENOSPC, func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst")
+	}),
 	"manifest-write-enospc": failAfter(3, syscall.ENOSPC, func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST")
 	}),
@@ -201,15 +205,7 @@ func TestFailingDisk(t *testing.T) {
 			cmd, lines, stderr := startChild(t, what, dir)
 			var acked [childShards]storage.Offset
 			acks(t, lines, &acked, 0)
-			err := cmd.Wait()
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != exitStatus {
-				t.Fatalf("the child ended with %v, having said %s", err, stderr)
-			}
-			said := stderr.String()
-			if strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) || !strings.Contains(said, "nothing that was acknowledged is lost") {
-				t.Errorf("the message is %q", said)
-			}
+			said := endsOfDisk(t, cmd, stderr, dir)
 			if strings.HasSuffix(what, "enospc") && !strings.Contains(said, "free some space") {
 				t.Errorf("the message is %q", said)
 			}
@@ -217,6 +213,42 @@ func TestFailingDisk(t *testing.T) {
 			verifyFolder(t, dir, acked)
 		})
 	}
+}
+
+// TestStartOnAFullDisk starts where what a kill has left cannot be flushed: it must end, as it
+// would when it runs, and not try for ever. With room again, all is there.
+func TestStartOnAFullDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	cmd, lines, _ := startChild(t, "append", dir)
+	var acked [childShards]storage.Offset
+	acks(t, lines, &acked, 200)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	acks(t, lines, &acked, 0)
+	cmd.Wait()
+	cmd, _, stderr := startChild(t, "full-enospc", dir)
+	if said := endsOfDisk(t, cmd, stderr, dir); !strings.Contains(said, "free some space") {
+		t.Errorf("the message is %q", said)
+	}
+	verifyFolder(t, dir, acked)
+}
+
+// endsOfDisk waits until a child has ended because of its disk, and returns its message.
+func endsOfDisk(t *testing.T, cmd *exec.Cmd, stderr *strings.Builder, dir string) string {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitStatus {
+		t.Fatalf("the child ended with %v, having said %s", err, stderr)
+	}
+	said := stderr.String()
+	if strings.Count(said, "\n") != 1 || !strings.Contains(said, dir) || !strings.Contains(said, "nothing that was acknowledged is lost") {
+		t.Errorf("the message is %q", said)
+	}
+	return said
 }
 
 func TestTwoProcesses(t *testing.T) {
