@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -101,8 +102,11 @@ func upstream(doc string) Key {
 	}
 }
 
-// gatewayAgrees checks the gateway's settings against the others.
+// gatewayAgrees checks the gateway's settings, and the broker's address, against the others.
 func (c *Config) gatewayAgrees() error {
+	if slices.Contains(c.Upstreams, c.Listen) {
+		return fmt.Errorf("config: listen and upstream are both %s, so that kcoord would be its own broker: give it another port with listen", c.Listen)
+	}
 	if c.GatewayListen.Empty() {
 		if !c.GatewayAdvertise.Empty() {
 			return fmt.Errorf("config: gateway.advertise says where clients find what gateway.listen opens: set that, too")

@@ -47,6 +47,8 @@ func TestGatewayMistakes(t *testing.T) {
 	}{
 		"a sidecar with two brokers": {[]string{"upstream=a:1,b:2"},
 			`config: upstream names several brokers, which is for a gateway (gateway.listen): a sidecar has one behind it`},
+		"its own broker": {[]string{"upstream=127.0.0.1:9092"},
+			`config: listen and upstream are both 127.0.0.1:9092, so that kcoord would be its own broker: give it another port with listen`},
 		"addresses of nothing": {[]string{"gateway.advertise=1=a:1"},
 			`config: gateway.advertise says where clients find what gateway.listen opens: set that, too`},
 		"the same port twice": {[]string{"gateway.listen=1=127.0.0.1:9092"},

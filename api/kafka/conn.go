@@ -334,11 +334,12 @@ func (c *conn) close(err error) {
 	c.turn.Broadcast()
 }
 
-// waits says whether the client waits for us rather than we for the client.
+// waits says whether the client waits for us rather than we for the client, or both for the
+// broker, which would close a connection that is as silent.
 func (c *conn) waits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.calls) > 0 && !c.calls[0].ready
+	return len(c.calls) > 0 && !c.calls[0].ready && !c.calls[0].passed
 }
 
 // lifesign is when something last moved on a connection.

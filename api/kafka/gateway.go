@@ -88,11 +88,24 @@ func (g *Gateway) Addr(id int32) net.Addr {
 	return nil
 }
 
+// Addrs are where all ports listen.
+func (g *Gateway) Addrs() (all []net.Addr) {
+	g.open.Range(func(_, p any) bool {
+		if p := p.(*port); p != nil {
+			all = append(all, p.l.Addr())
+		}
+		return true
+	})
+	return all
+}
+
 // See opens the ports of brokers that it sees for the first time, and tells of those
-// that get none.
+// that get none. What was in the way of a port may be gone when it sees the broker again.
 func (g *Gateway) See(ids []int32) {
 	for _, id := range ids {
-		g.port(id)
+		if g.port(id) == nil {
+			g.openLate(id)
+		}
 	}
 }
 
@@ -101,19 +114,30 @@ func (g *Gateway) port(id int32) *port {
 	if p, ok := g.open.Load(id); ok {
 		return p.(*port)
 	}
+	return g.openLate(id)
+}
+
+// openLate opens the port of a broker that was not there at the start. Only the first time it
+// says why there is none.
+func (g *Gateway) openLate(id int32) *port {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p, ok := g.open.Load(id); ok {
-		return p.(*port)
+	was, tried := g.open.Load(id)
+	if tried && was.(*port) != nil {
+		return was.(*port)
 	}
 	if _, ok := g.listen.of(id); !ok {
-		g.log.Warn().Int32("node", id).Msgf("broker %d has no port here, so that clients are not shown it: add %d=HOST:PORT to gateway.listen", id, id)
+		if !tried {
+			g.log.Warn().Int32("node", id).Msgf("broker %d has no port here, so that clients are not shown it: add %d=HOST:PORT to gateway.listen", id, id)
+		}
 		g.open.Store(id, (*port)(nil))
 		return nil
 	}
 	p, err := g.openPort(id)
 	if err != nil {
-		g.log.Error().Err(err).Int32("node", id).Msgf("the port for broker %d cannot be opened, so that clients are not shown it: give it another one in gateway.listen", id)
+		if !tried {
+			g.log.Error().Err(err).Int32("node", id).Msgf("the port for broker %d cannot be opened, so that clients are not shown it until it can: stop what has it, or give the broker another one in gateway.listen", id)
+		}
 		g.open.Store(id, (*port)(nil))
 		return nil
 	}

@@ -313,3 +313,22 @@ func TestGatewayPortInUse(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A port that is in use when its broker is first seen is opened when it is free.
+func TestGatewayPortIsFreed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := newCluster(t, &Place{"127.0.0.1", l.Addr().(*net.TCPAddr).Port - 3}, 1, 2)
+	c.log.await(t, "the port for broker 3 cannot be opened, so that clients are not shown it until it can")
+	if c.gw.Addr(3) != nil {
+		t.Fatal(c.gw.Addr(3))
+	}
+	l.Close()
+	c.await("broker 3 has its port", func() bool { return c.gw.Addr(3) != nil })
+	if got := coordinatorOf(c.client(3)); got.NodeID != 3 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -116,6 +116,29 @@ func TestIdle(t *testing.T) {
 	recv[*kmsg.JoinGroupResponse](joining, corr, join)
 }
 
+// What the broker does not answer ends as it would at a broker that hears nothing: for who
+// waits, for who is gone, and for who has sent half of it.
+func TestIdleBroker(t *testing.T) {
+	s := newStage(t, yes, func(o *Options) { o.MaxIdle = 150 * time.Millisecond })
+	b := s.passOnTo()
+	waiting, gone, half := s.client(), s.client(), s.client()
+	for _, c := range []*client{waiting, gone} {
+		c.nc.Write(headed(3, 9, 0))
+		<-b.came
+	}
+	gone.nc.Close()
+	half.nc.Write(headed(3, 9, make([]byte, 1000)...)[:500])
+	waiting.closed()
+	half.closed()
+	for gone := time.After(20 * time.Second); len(s.srv.connections()) > 0; {
+		select {
+		case <-gone:
+			t.Fatalf("%d connections are left", len(s.srv.connections()))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
 // Thousands of connections that say nothing, or half a frame, cost others nothing.
 func TestSilentConnections(t *testing.T) {
 	n := 10_000

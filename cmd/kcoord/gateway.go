@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"net"
+	"slices"
 
 	"github.com/kcoord/kcoord/api/kafka"
+	"github.com/kcoord/kcoord/api/kafka/upstream"
 	"github.com/kcoord/kcoord/config"
 )
 
@@ -31,4 +34,12 @@ func portsOf(said config.Ports) kafka.Ports {
 		p.Rest = &rest
 	}
 	return p
+}
+
+// own says which connections have led back to this process.
+func (s *server) own(kafka net.Addr) func(net.Conn) bool {
+	return func(nc net.Conn) bool {
+		leads := func(l net.Addr) bool { return upstream.LeadsTo(nc, l) }
+		return leads(kafka) || s.gateway != nil && slices.ContainsFunc(s.gateway.Addrs(), leads)
+	}
 }

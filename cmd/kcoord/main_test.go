@@ -59,7 +59,13 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("BUSY", busy.Addr().String())
-			return nil
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			env.Setenv("FREE", free.Addr().String())
+			env.Setenv("FREE_BY_NAME", fmt.Sprint("localhost:", free.Addr().(*net.TCPAddr).Port))
+			return free.Close()
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "stop": stop, "commit": commitOffset, "get": get, "ready": ready, "hold": hold, "damage": damage, "damage-txn": damageTxn,

@@ -157,6 +157,7 @@ func (s *server) open(plane planeStarter) error {
 	if s.gateway != nil {
 		o.Seen = s.gateway.See
 	}
+	o.Own = s.own(p.kafka.Addr())
 	s.upstream = upstream.Open(o)
 	s.later(func(context.Context) error { s.upstream.Close(); return nil })
 	node, err = s.openNode(backend, plane != nil)

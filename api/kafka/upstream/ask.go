@@ -16,8 +16,11 @@ type ask struct {
 
 // Ask asks the broker for topics. When it returns without an error, Asked and
 // AskedID show what there was when the broker answered, which was after Ask was
-// called. An error wraps ErrUnavailable.
+// called. An error wraps ErrUnavailable. Who asks is a client's connection, on which
+// heartbeats wait behind the question: a broker that hangs holds it no longer than one does.
 func (t *Topics) Ask(ctx context.Context, names []string, ids [][16]byte) error {
+	ctx, cancel := context.WithTimeout(ctx, t.b.o.Timeout)
+	defer cancel()
 	a := &ask{names: names, ids: ids, done: make(chan error, 1)}
 	select {
 	case t.b.asks <- a:

@@ -27,7 +27,9 @@ type Options struct {
 	Seeds []string
 	// DialTo is another way to a cluster's brokers than TCP.
 	DialTo func(ctx context.Context, addr string) (net.Conn, error)
-	// Seen is told the ids of a cluster's brokers when others are there than before.
+	// Own says whether a connection has led back to kcoord itself. nil: none has.
+	Own func(net.Conn) bool
+	// Seen is told the ids of a cluster's brokers at each full look.
 	Seen func(ids []int32)
 	Log  zerolog.Logger
 	// Advertised is the sidecar's own host:port, by which it finds the broker
@@ -92,6 +94,9 @@ func Open(o Options) *Broker {
 		o.DialTo = func(ctx context.Context, addr string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		}
+	}
+	if o.Own != nil {
+		o.DialTo = elsewhere(o.DialTo, o.Own)
 	}
 	if o.Dial == nil {
 		addr := o.Addr
@@ -178,6 +183,9 @@ func (b *Broker) run(ctx context.Context) {
 			return
 		case <-tick.C:
 			full = true
+			if asks := b.waiting(); len(asks) > 0 { // a broker that hangs keeps them waiting for one look at most
+				b.answer(ctx, l, asks)
+			}
 			if hurry--; hurry == 0 {
 				tick.Reset(b.o.Refresh)
 			}

@@ -23,6 +23,7 @@ type broker struct {
 	mu      sync.Mutex
 	topics  map[string]Topic
 	down    bool
+	hangs   bool                                                     // takes requests, and answers none
 	odd     func(*kmsg.MetadataRequest, *kmsg.MetadataResponse) bool // changes an answer; false: hangs up
 	asked   int                                                      // Metadata requests
 	cluster string
@@ -96,6 +97,9 @@ func (b *broker) serve(nc net.Conn) {
 		if resp == nil {
 			return
 		}
+		if b.isHanging() {
+			continue
+		}
 		out := binary.BigEndian.AppendUint32(make([]byte, 4), uint32(corr))
 		if resp.IsFlexible() && key != 18 {
 			out = append(out, 0)
@@ -106,6 +110,12 @@ func (b *broker) serve(nc net.Conn) {
 			return
 		}
 	}
+}
+
+func (b *broker) isHanging() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hangs
 }
 
 func (b *broker) answer(req kmsg.Request) kmsg.Response {

@@ -55,11 +55,10 @@ func (b *Broker) meet(brokers []kmsg.MetadataResponseBroker) {
 		now.live = append(now.live, br.NodeID)
 	}
 	slices.Sort(now.live)
-	if slices.Equal(now.live, old.live) {
-		return
+	if !slices.Equal(now.live, old.live) {
+		b.nodes.Store(now)
+		b.o.Log.Info().Ints32("nodes", now.live).Msg("brokers of the cluster")
 	}
-	b.nodes.Store(now)
-	b.o.Log.Info().Ints32("nodes", now.live).Msg("brokers of the cluster")
 	if b.o.Seen != nil {
 		b.o.Seen(now.live)
 	}

@@ -139,3 +139,26 @@ func TestGatewayBrokerBehind(t *testing.T) {
 		})
 	}
 }
+
+// Connections that lead back to kcoord are told apart from those to others at the same port.
+func TestLeadsTo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	for at, want := range map[string]bool{"127.0.0.1": true, "0.0.0.0": true, "::": true, "127.0.0.2": false, "192.0.2.1": false} {
+		if got := LeadsTo(nc, &net.TCPAddr{IP: net.ParseIP(at), Port: port}); got != want {
+			t.Errorf("%s: %t", at, got)
+		}
+	}
+	if LeadsTo(nc, &net.TCPAddr{IP: net.IPv4zero, Port: port + 1}) {
+		t.Error("another port")
+	}
+}

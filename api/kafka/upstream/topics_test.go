@@ -256,6 +256,32 @@ func TestBrokerDown(t *testing.T) {
 	})
 }
 
+// Who asks a broker that hangs is told so as soon as one question may take, whatever else it
+// is being asked.
+func TestBrokerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(Topic{"a", id(1), 1})
+		up := b.open(t, Options{Refresh: time.Second, Timeout: 3 * time.Second})
+		<-up.Ready()
+		b.with(func() { b.hangs = true })
+		time.Sleep(1500 * time.Millisecond)
+		for range 20 {
+			began := time.Now()
+			if err := up.Topics().Ask(context.Background(), []string{"b"}, nil); !errors.Is(err, ErrUnavailable) {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("told after %s", took)
+			}
+		}
+		b.with(func() { b.hangs = false })
+		time.Sleep(5 * time.Second)
+		if err := up.Topics().Ask(context.Background(), []string{"a"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // Before the broker has answered, nothing may look as if it did not exist.
 func TestNeverUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
