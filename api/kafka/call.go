@@ -118,6 +118,9 @@ func (k *call) abandon() {
 	k.c.settle(k)
 }
 
+// large says whether the answer may be of any size.
+func (k *call) large() bool { return k.weight >= windowBytes }
+
 // encode appends the answer's frame.
 func (k *call) encode(out []byte) []byte {
 	var resp kmsg.Response

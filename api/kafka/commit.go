@@ -2,74 +2,12 @@ package kafka
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/api/kafka/upstream"
 	"github.com/kcoord/kcoord/coordinator/group"
 )
-
-// commit is the memory of an OffsetCommit, used again for the next one.
-type commit struct {
-	req    kmsg.OffsetCommitRequest
-	parts  []kmsg.OffsetCommitRequestTopicPartition // of all topics
-	metas  []string                                 // of all partitions
-	topics []*upstream.Topic                        // of req.Topics; nil: not found
-	failed []failure                                // what the coordinator is not asked for
-}
-
-// failure is a partition that is answered here; empty: a topic without any.
-type failure struct {
-	topic     string
-	id        [16]byte
-	partition int32
-	code      int16
-	empty     bool
-}
-
-// Memory of requests with more partitions than keptParts is for others that have as
-// many, and let go with more than mostParts.
-const keptParts, mostParts = 1024, 64 << 10
-
-// leastPartition is the fewest bytes that a partition of a request takes.
-const leastPartition = 14
-
-// largeCommits are those that nobody uses.
-var largeCommits sync.Pool
-
-// ready takes memory for a request of as many partitions as these bytes may hold.
-func (m *commit) ready(bytes int) {
-	if bytes <= leastPartition*max(keptParts, cap(m.parts)) {
-		return
-	}
-	if large, used := largeCommits.Get().(*commit); used {
-		*m = *large
-	}
-}
-
-// reset forgets the request.
-func (m *commit) reset() {
-	most := max(cap(m.parts), cap(m.req.Topics), cap(m.failed))
-	if most > mostParts {
-		*m = commit{}
-		return
-	}
-	m.clear()
-	if most > keptParts {
-		large := *m
-		largeCommits.Put(&large)
-		*m = commit{}
-	}
-}
-
-func (m *commit) clear() {
-	clear(m.parts)
-	clear(m.metas)
-	clear(m.topics)
-	clear(m.req.Topics)
-	m.req.Topics, m.parts, m.metas, m.topics, m.failed = m.req.Topics[:0], m.parts[:0], m.metas[:0], m.topics[:0], m.failed[:0]
-}
 
 // offsetCommit, by version:
 //
@@ -95,9 +33,9 @@ func (k *call) offsetCommit(body []byte) error {
 	return nil
 }
 
-// decodeCommit reads the request. Strings that the group may keep don't lie in
-// the read buffer: topics have the names of the view, the others are the
-// connection's latest, and metadata is copied.
+// decodeCommit reads the request. No string lies in the read buffer: topics have the names
+// of the view, metadata lies in memory of the commit, which the group copies where it
+// keeps it, and the others are the connection's latest.
 func (k *call) decodeCommit(body []byte) error {
 	m, c, v := &k.commit, k.c, k.version
 	m.ready(len(body))
@@ -157,7 +95,7 @@ func (k *call) decodeCommitTopic(d *decoder) {
 			p.LeaderEpoch = d.int32()
 		}
 		if b := d.nullable(); b != nil {
-			m.metas = append(m.metas, string(b))
+			m.metas = append(m.metas, m.keep(b))
 			p.Metadata = &m.metas[len(m.metas)-1]
 		}
 		d.tags()
@@ -328,15 +266,29 @@ func (k *call) addFailures(out *kmsg.OffsetCommitResponse) {
 			there.Partitions = append(there.Partitions, t.Partitions...)
 		}
 	}
+	room := 0
 	for i := range k.commit.failed {
 		f := &k.commit.failed[i]
 		k.failed(f.code)
 		t, _ := place(kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id})
+		if room--; room < 0 {
+			room = f.follow(k.commit.failed[i+1:])
+			t.Partitions = slices.Grow(t.Partitions, room+1)
+		}
 		if !f.empty {
 			t.Partitions = append(t.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
 		}
 	}
 	out.Topics = topics
+}
+
+// follow is how many of the next are of the same topic.
+func (f *failure) follow(next []failure) int {
+	n := 0
+	for n < len(next) && next[n].topic == f.topic && next[n].id == f.id {
+		n++
+	}
+	return n
 }
 
 // commitError answers all that the coordinator was asked for with one code.

@@ -315,7 +315,9 @@ func (c *conn) finish(err error) {
 	c.rest()
 	if c.up != nil {
 		<-c.up.left
+		c.up.in.done()
 	}
+	c.in.done()
 }
 
 // close ends the connection at once.

@@ -32,6 +32,7 @@ func (k *call) describeGroups(body []byte) error {
 	include := k.version >= 3 && req.IncludeAuthorizedOperations
 	k.askAll(reqs, func(k *call, _ group.Response, err error) kmsg.Response {
 		out := kmsg.NewPtrDescribeGroupsResponse()
+		out.Groups = make([]kmsg.DescribeGroupsResponseGroup, 0, len(req.Groups))
 		for i, id := range req.Groups {
 			p := k.partOr(i, err)
 			out.Groups = append(out.Groups, describedGroup(k.version, id, p, include))

@@ -3,7 +3,6 @@ package kafka
 import (
 	"encoding/binary"
 	"io"
-	"math/bits"
 	"net"
 	"slices"
 	"sync"
@@ -76,33 +75,14 @@ func (f *frames) fill(n int) error {
 	return err
 }
 
-// largeBuffers hold buffers that nobody uses, by how often largeBuffer was doubled: large
-// requests, of which there may be many, would be most of the garbage that is made.
-var largeBuffers [6]sync.Pool
-
-// class is which of largeBuffers a buffer of this size is of; none: not of any.
-func class(size int) (int, bool) {
-	i := bits.Len(uint(size)) - bits.Len(uint(largeBuffer)) - 1
-	return i, i >= 0 && i < len(largeBuffers) && size == largeBuffer<<(i+1)
-}
-
-func newBuffer(size int) []byte {
-	if i, is := class(size); is {
-		if b, used := largeBuffers[i].Get().(*[]byte); used {
-			return *b
-		}
-	}
-	return make([]byte, size)
-}
-
-func usedUp(b []byte) {
-	if i, is := class(len(b)); is {
-		largeBuffers[i].Put(&b)
-	}
-}
-
 // more says whether something has arrived that was not consumed.
 func (f *frames) more() bool { return f.r < f.w }
+
+// done gives the buffer away: nothing is read any more.
+func (f *frames) done() {
+	usedUp(f.buf)
+	f.buf, f.r, f.w = nil, 0, 0
+}
 
 // skip consumes bytes that ahead returned.
 func (f *frames) skip(n int) { f.r += n }

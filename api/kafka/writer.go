@@ -1,12 +1,5 @@
 package kafka
 
-import "sync"
-
-// Answers gather up to flushAt bytes before they are written while more are ready.
-const flushAt = 64 << 10
-
-var outBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
-
 // kick has the calls answered that can be: by a goroutine that ends when there are no
 // more, so that connections at rest cost one goroutine each and not two. REQUIRES mu.
 func (c *conn) kick() {
@@ -40,7 +33,7 @@ func (c *conn) handed(k *call) {
 	if !mine {
 		return
 	}
-	buf := outBuffers.Get().(*[]byte)
+	buf := outBuffer(k.large())
 	c.put(k, buf)
 	c.flush(buf)
 	c.written()
@@ -88,7 +81,7 @@ func (c *conn) write() {
 			return
 		}
 		if buf == nil {
-			buf = outBuffers.Get().(*[]byte)
+			buf = outBuffer(k.large())
 		}
 		if !k.passed {
 			c.put(k, buf)
@@ -119,8 +112,5 @@ func (c *conn) flush(buf *[]byte) {
 		}
 		c.act.Add(1)
 	}
-	if cap(*buf) <= 2*flushAt {
-		*buf = (*buf)[:0]
-		outBuffers.Put(buf)
-	}
+	outBufferUsed(buf)
 }

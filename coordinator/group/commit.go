@@ -2,6 +2,7 @@ package group
 
 import (
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -38,7 +39,7 @@ func (m *Machine) commit(now time.Time, e *entry, r Commit, out *output) *kmsg.O
 			rec := out.Next()
 			rec.Kind, rec.Group, rec.Topic, rec.Partition = state.KindOffset, e.id, t.Topic, p.Partition
 			o := &rec.Offset
-			o.Offset, o.LeaderEpoch, o.Metadata = p.Offset, p.LeaderEpoch, metadata
+			o.Offset, o.LeaderEpoch, o.Metadata = p.Offset, p.LeaderEpoch, strings.Clone(metadata)
 			o.Committed, o.Expires, o.TopicID = now, expires, t.TopicID
 			if !expires.IsZero() { // the one value version with an expiry time has neither
 				o.LeaderEpoch, o.TopicID = -1, [16]byte{}

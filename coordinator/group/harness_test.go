@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -170,10 +172,32 @@ func (h *harness) do(name string, req Request) {
 	h.token++
 	tok := h.token
 	h.waiting[tok] = name
+	var lent [][]byte
+	if c, is := req.(Commit); is {
+		lent = lend(c)
+	}
 	h.step(func() { h.m.Handle(h.now, machine.Input[Request]{Token: tok, Req: req}, &h.out) })
 	if _, parked := h.waiting[tok]; parked {
 		h.printf("%s: parked\n", name)
+		return
 	}
+	for _, b := range lent {
+		copy(b, bytes.Repeat([]byte("?"), len(b)))
+	}
+}
+
+// lend moves the metadata of a commit into memory that others will use once it is answered.
+func lend(c Commit) (lent [][]byte) {
+	for i := range c.Topics {
+		for j := range c.Topics[i].Partitions {
+			if p := &c.Topics[i].Partitions[j]; p.Metadata != nil {
+				b := []byte(*p.Metadata)
+				s := unsafe.String(unsafe.SliceData(b), len(b))
+				p.Metadata, lent = &s, append(lent, b)
+			}
+		}
+	}
+	return lent
 }
 
 // step runs a step of the machine, which must leave the hard state alone, then

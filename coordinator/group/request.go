@@ -47,7 +47,8 @@ type Leave struct{ *kmsg.LeaveGroupRequest }
 // Commit is answered by a *kmsg.OffsetCommitResponse. Topics that don't exist have been
 // taken out by api/kafka; the names and ids of the others are both filled in. A
 // group that does not exist is GROUP_ID_NOT_FOUND, which api/kafka makes
-// ILLEGAL_GENERATION for versions before 9.
+// ILLEGAL_GENERATION for versions before 9. Metadata is the caller's again after the reply:
+// what is kept of it is copied.
 type Commit struct{ *kmsg.OffsetCommitRequest }
 
 // Fetch is answered by a *kmsg.OffsetFetchResponseGroup. Topics nil: all.
