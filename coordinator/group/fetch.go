@@ -74,7 +74,7 @@ func (m *Machine) fetch(e *entry, r Fetch) *kmsg.OffsetFetchResponseGroup {
 		for _, p := range t.Partitions {
 			o := state.Offset{Offset: -1, LeaderEpoch: -1}
 			if g != nil {
-				if c, has := g.Offset(t.Topic, p); has {
+				if c, has := g.Offset(t.Topic, p); has && !ofAnother(c.TopicID, t.TopicID) {
 					o = c
 				}
 			}
@@ -83,6 +83,13 @@ func (m *Machine) fetch(e *entry, r Fetch) *kmsg.OffsetFetchResponseGroup {
 	}
 	resp.Topics = mem.topics
 	return resp
+}
+
+// ofAnother says whether an offset is of an earlier topic of the name than the one that is
+// asked for by id (v10). Without one of the ids nobody can tell (4.4.0: isMismatchedTopicId).
+func ofAnother(stored, asked [16]byte) bool {
+	var none [16]byte
+	return stored != asked && stored != none && asked != none
 }
 
 // all answers with all offsets of a group, by topic and partition. Where there

@@ -315,11 +315,17 @@ func (s *script) commit() {
 		i := slices.IndexFunc(r.Topics, func(t kmsg.OffsetCommitRequestTopic) bool { return t.Topic == topic })
 		if i < 0 {
 			i = len(r.Topics)
-			r.Topics = append(r.Topics, kmsg.OffsetCommitRequestTopic{Topic: topic})
+			r.Topics = append(r.Topics, kmsg.OffsetCommitRequestTopic{Topic: topic, TopicID: s.topicID()})
 		}
 		r.Topics[i].Partitions = append(r.Topics[i].Partitions, cp)
 	}
 	s.h.do(s.who(), Commit{r})
+}
+
+// topicID is the one that ends in id=n; none: the topic goes by its name.
+func (s *script) topicID() (id [16]byte) {
+	id[15] = byte(s.num("id", 0))
+	return id
 }
 
 func (s *script) fetch() {
@@ -328,7 +334,7 @@ func (s *script) fetch() {
 	for _, o := range s.list("o") {
 		topic, p := s.place(o)
 		if n := len(r.Topics); n == 0 || r.Topics[n-1].Topic != topic {
-			r.Topics = append(r.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: topic})
+			r.Topics = append(r.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: topic, TopicID: s.topicID()})
 		}
 		t := &r.Topics[len(r.Topics)-1]
 		t.Partitions = append(t.Partitions, p)
