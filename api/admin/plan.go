@@ -74,6 +74,9 @@ func (o *offsets) prepare(ctx context.Context, req *adminpb.PlanOffsetsRequest) 
 	}
 	maps.DeleteFunc(topics, func(_ string, wanted bool) bool { return !wanted })
 	names := slices.Sorted(maps.Keys(topics))
+	if topics[""] {
+		return nil, nil, status.Error(codes.InvalidArgument, "a topic without a name")
+	}
 	if _, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete); !deletes && len(names) > 0 {
 		if p.logs, err = o.broker.spans(ctx, names); err != nil {
 			return nil, nil, status.Error(codes.Unavailable, err.Error())

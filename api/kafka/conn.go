@@ -133,7 +133,7 @@ func (c *conn) request(n int) error {
 	switch {
 	case a == nil:
 		return &refused{errUnknownAPI, h.key, h.version}
-	case h.key == 18 && h.version > a.max: // answered in a version that all know
+	case h.key == 18 && (h.version > a.max || h.version < a.min): // answered in a version that all know
 	case h.version < a.min || h.version > a.max:
 		return &refused{errVersion, h.key, h.version}
 	}

@@ -23,7 +23,7 @@ const patience = time.Second
 // ends tries again.
 func (k *call) apiVersions(body []byte) error {
 	a := k.api
-	if k.version > a.max {
+	if k.version > a.max || k.version < a.min {
 		k.version = 0
 		resp := kmsg.NewPtrApiVersionsResponse()
 		resp.ErrorCode = codeUnsupportedVersion

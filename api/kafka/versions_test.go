@@ -84,7 +84,7 @@ func TestVersionsRefused(t *testing.T) {
 func TestVersionsUnknown(t *testing.T) {
 	s := newStage(t, yes)
 	c := s.client()
-	for _, v := range []int16{6, 99, 32767} {
+	for _, v := range []int16{6, 99, 32767, -1, -32768} {
 		req := asker()
 		corr := c.send(v, req)
 		req.SetVersion(0)

@@ -88,11 +88,17 @@ func (a *adminFlags) explained(err error) error {
 	switch s.Code() {
 	case codes.Unavailable: // in gRPC's words, unless kcoord says it itself
 		switch said := s.Message(); {
+		case strings.Contains(said, "reading server preface"), strings.HasPrefix(said, "write tcp"):
+			return mistake{fmt.Errorf("what answers on %s is not the admin API of a kcoord: say with --admin where that is", a.Admin)}
 		case strings.Contains(said, "resolver error"), strings.Contains(said, "connect") && strings.Contains(said, "transport"):
 			return mistake{fmt.Errorf("no kcoord answers on %s: start it with --admin %s, or say where it is with --admin", a.Admin, a.Admin)}
 		case strings.HasPrefix(said, "error reading from server"), strings.Contains(said, "closing transport"):
 			return fmt.Errorf("the kcoord on %s went away before it had answered: see what it has done when it is back", a.Admin)
 		}
+	case codes.Unimplemented:
+		return mistake{fmt.Errorf("what answers on %s is no kcoord, or one of another version: %w", a.Admin, words)}
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("the kcoord on %s has not answered within %s: see what it has done when it does", a.Admin, callLimit)
 	case codes.InvalidArgument, codes.NotFound:
 		return mistake{words}
 	case codes.FailedPrecondition:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kcoord/kcoord/internal/check"
+	"github.com/kcoord/kcoord/internal/table"
 )
 
 type checkCommand struct {
@@ -20,7 +21,7 @@ func (c *checkCommand) Run(ctx context.Context) error {
 	found := check.All(ctx, check.Options{Upstream: c.Upstream, Listen: c.Listen, Advertise: c.Advertise, Data: c.Data})
 	fails := 0
 	for _, f := range found {
-		lines := strings.Split(wrapped(f.Text, 74), "\n")
+		lines := strings.Split(wrapped(table.Plain(f.Text), 74), "\n")
 		fmt.Printf("%-4s  %s\n", f.Level, strings.Join(lines, "\n      "))
 		if f.Level == check.Fail {
 			fails++

@@ -36,7 +36,7 @@ func (d *describeCommand) Run(ctx context.Context, a *adminFlags) error {
 }
 
 func (a *adminFlags) describe(g *adminpb.DescribedGroup) error {
-	fmt.Printf("%s: %s\n", g.GetGroup(), stateOf(g))
+	fmt.Printf("%s: %s\n", table.Plain(g.GetGroup()), stateOf(g))
 	if g.GetErrorCode() != 0 {
 		return nil
 	}
@@ -131,6 +131,6 @@ func (a *adminFlags) endsUnknown(why string) error {
 	if why == "" {
 		return nil
 	}
-	_, err := fmt.Printf("Where the logs end is not known: %s\n", why)
+	_, err := fmt.Printf("Where the logs end is not known: %s\n", table.Plain(why))
 	return err
 }

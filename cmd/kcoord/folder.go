@@ -29,12 +29,12 @@ func claimShards(folder, name string, shards int) error {
 	said, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		if err := os.MkdirAll(filepath.Join(folder, logFolder), 0o755); err != nil {
-			return opening(fmt.Errorf("the data folder: %w", err))
+			return folderError(err)
 		}
 		return writeDurably(file, strconv.Itoa(shards)+"\n")
 	}
 	if err != nil {
-		return opening(fmt.Errorf("the data folder: %w", err))
+		return folderError(err)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(said)))
 	switch {
@@ -67,15 +67,15 @@ func nextEpoch(folder string, now time.Time) (int32, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return 0, opening(fmt.Errorf("the data folder: %w", err))
+		return 0, folderError(err)
 	default:
 		if last, err = strconv.ParseInt(strings.TrimSpace(string(said)), 10, 32); err != nil || last < 0 {
-			return 0, opening(fmt.Errorf("the data folder: %s holds %q, which is no epoch: put a number in that is higher than any before", file, said))
+			return 0, mistake{fmt.Errorf("the data folder: %s holds %q, which is no epoch: put a number in that is higher than any before", file, said)}
 		}
 	}
 	next := max(last+1, int64(now.Sub(epochsSince)/time.Minute), 0)
 	if next > math.MaxInt32 {
-		return 0, opening(fmt.Errorf("the data folder: %s: coordinator epochs are used up", file))
+		return 0, mistake{fmt.Errorf("the data folder: %s: coordinator epochs are used up", file)}
 	}
 	return int32(next), writeDurably(file, strconv.FormatInt(next, 10)+"\n")
 }
@@ -84,18 +84,18 @@ func nextEpoch(folder string, now time.Time) (int32, error) {
 func writeDurably(file, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".")
 	if err != nil {
-		return opening(err)
+		return folderError(err)
 	}
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		return opening(errors.Join(err, os.Remove(f.Name())))
+		return folderError(errors.Join(err, os.Remove(f.Name())))
 	}
 	dir, err := os.Open(filepath.Dir(file))
 	if err != nil {
-		return opening(err)
+		return folderError(err)
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }

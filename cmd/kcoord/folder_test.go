@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,5 +38,19 @@ func TestClaimShards(t *testing.T) {
 				t.Fatalf("%v does not say %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestFolderErrors says what to do where the folder is none.
+func TestFolderErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]string{file: "not a directory: choose another folder with --data", "/proc/kcoord": ": choose another folder with --data"} {
+		err := claimShards(folder, shardsFile, 50)
+		if !errors.As(err, &mistake{}) || !strings.HasPrefix(err.Error(), "the data folder: ") || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", folder, err)
+		}
 	}
 }

@@ -106,15 +106,21 @@ func (d *deleteCommand) Run(ctx context.Context, a *adminFlags) error {
 			return a.notYet("Nothing was deleted. Delete them with --yes.")
 		}
 		var errs []error
+		var deleted []string
 		for _, g := range d.Groups {
 			if _, err := api.DeleteGroup(ctx, &adminpb.DeleteGroupRequest{Group: g}); err != nil {
 				errs = append(errs, a.explained(err))
+			} else {
+				deleted = append(deleted, table.Plain(g))
 			}
 		}
-		if err := errors.Join(errs...); err != nil {
-			return err
+		switch {
+		case errs == nil:
+			return a.notYet("Deleted.")
+		case deleted == nil:
+			return errors.Join(errs...)
 		}
-		return a.notYet("Deleted.")
+		return errors.Join(append(errs, a.notYet("Deleted: "+strings.Join(deleted, ", ")+"."))...)
 	})
 }
 
@@ -196,7 +202,7 @@ func (quarantinedCommand) Run(ctx context.Context, a *adminFlags) error {
 func (a *adminFlags) quarantined(id string, records ...*adminpb.UnreadableRecord) {
 	fmt.Printf("%s  %d unreadable\n", table.Plain(id), len(records))
 	for _, r := range records {
-		fmt.Printf("  %s\n  key    %s\n  value  %s\n", r.GetProblem(), a.hex(r.GetKey()), a.hex(r.GetValue()))
+		fmt.Printf("  %s\n  key    %s\n  value  %s\n", table.Plain(r.GetProblem()), a.hex(r.GetKey()), a.hex(r.GetValue()))
 	}
 }
 

@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("BUSY", busy.Addr().String())
+			env.Setenv("ODD", "odd\x1b[31m\nname")
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err

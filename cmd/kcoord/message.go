@@ -8,11 +8,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kcoord/kcoord/internal/table"
 	"github.com/kcoord/kcoord/storage"
 )
 
-// oneLine is an error's text without line breaks.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// oneLine is an error's text without line breaks, and without what a terminal would obey.
+func oneLine(err error) string { return table.Plain(strings.Join(strings.Fields(err.Error()), " ")) }
 
 // listen opens a port, or says what is in the way of it.
 func listen(address, flag string) (net.Listener, error) {
@@ -30,8 +31,22 @@ func listen(address, flag string) (net.Listener, error) {
 	return nil, mistake{fmt.Errorf("cannot listen on %s, as %s says: %w", address, flag, err)}
 }
 
-// opening says what to do when the data folder cannot be opened. The errors of
-// storage say it themselves.
+// folderError says what to do about a file of the data folder. The errors of storage say it
+// themselves.
+func folderError(err error) error {
+	what := "check the disk"
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		what = "free some space there"
+	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
+		what = "kcoord may not write there: check the mount and the owner"
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, os.ErrNotExist):
+		what = "choose another folder with --data"
+	}
+	return mistake{fmt.Errorf("the data folder: %w: %s", err, what)}
+}
+
+// opening says who can mend it when the log cannot be opened.
 func opening(err error) error {
 	for _, known := range []error{storage.ErrLocked, storage.ErrFormat, os.ErrPermission} {
 		if errors.Is(err, known) {

@@ -34,14 +34,14 @@ func (a *adminFlags) apply(ctx context.Context, api api, plan *adminpb.OffsetsPl
 	if _, err := api.ApplyOffsets(ctx, plan); err != nil {
 		return err
 	}
-	return a.notYet(fmt.Sprintf("Applied to group %s.", plan.GetGroup()))
+	return a.notYet(fmt.Sprintf("Applied to group %s.", table.Plain(plan.GetGroup())))
 }
 
 func (a *adminFlags) showPlan(plan *adminpb.OffsetsPlan) error {
 	if a.Output == "json" {
 		return printJSON(plan)
 	}
-	fmt.Printf("Plan for group %s:\n", plan.GetGroup())
+	fmt.Printf("Plan for group %s:\n", table.Plain(plan.GetGroup()))
 	noted := false
 	for _, c := range plan.GetChanges() {
 		noted = noted || c.GetNote() != ""

@@ -9,7 +9,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"unicode"
+
+	"golang.org/x/text/width"
 )
 
 const gap = 2 // spaces between columns
@@ -74,7 +76,7 @@ func (t *Table) Print(w io.Writer, width int) error {
 		var line strings.Builder
 		for i, cell := range row {
 			cell = Fit(cell, widths[i])
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			pad := strings.Repeat(" ", widths[i]-columns(cell))
 			if t.numbers[i] {
 				line.WriteString(pad + cell)
 			} else {
@@ -92,10 +94,10 @@ func (t *Table) widths(limit int) []int {
 	widths, least := make([]int, len(t.header)), make([]int, len(t.header))
 	total := -gap
 	for i, h := range t.header {
-		least[i] = max(utf8.RuneCountInString(h), 3)
-		widths[i] = utf8.RuneCountInString(h)
+		least[i] = max(columns(h), 3)
+		widths[i] = columns(h)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], columns(row[i]))
 		}
 		total += widths[i] + gap
 	}
@@ -115,14 +117,43 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-// Fit cuts a text in its middle to a number of characters.
-func Fit(s string, width int) string {
-	runes := []rune(s)
-	if len(runes) <= width {
+// Fit cuts a text in its middle to a number of columns of a terminal.
+func Fit(s string, limit int) string {
+	if columns(s) <= limit {
 		return s
 	}
-	head := (width - 1) / 2
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+	runes := []rune(s)
+	from, to := 0, len(runes)
+	for room := (limit - 1) / 2; from < to && column(runes[from]) <= room; from++ {
+		room -= column(runes[from])
+	}
+	for room := limit - 1 - columns(string(runes[:from])); to > from && column(runes[to-1]) <= room; to-- {
+		room -= column(runes[to-1])
+	}
+	return string(runes[:from]) + "…" + string(runes[to:])
+}
+
+// columns is how many a text takes on a terminal.
+func columns(s string) (n int) {
+	for _, r := range s {
+		n += column(r)
+	}
+	return n
+}
+
+// column is how many a character takes: two for those of East Asian scripts, none for accents.
+func column(r rune) int {
+	switch {
+	case r < unicode.MaxLatin1:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
 }
 
 // Count is a number of things in words.

@@ -38,6 +38,24 @@ func TestNothingIsWiderThanAskedFor(t *testing.T) {
 	}
 }
 
+// What counts is how wide a terminal shows it.
+func TestWideCharacters(t *testing.T) {
+	table := New("GROUP", "STATE")
+	table.Row("日本語の消費者グループ", "Empty")
+	table.Row("cafe\u0301", "Empty")
+	table.Row("a-group-that-is-not-short", "Stable")
+	want := `
+GROUP                  STATE
+日本語の消…者グループ  Empty
+` + "cafe\u0301" + `                   Empty
+a-group-th…-not-short  Stable
+`
+	var b strings.Builder
+	if err := table.Print(&b, 29); err != nil || "\n"+b.String() != want {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 func TestNamesAreNoCommands(t *testing.T) {
 	table := New("GROUP")
 	table.Row("a\nb\x1b[31m\x00c d\u202e日")
