@@ -160,11 +160,10 @@ func (c *conn) header(h *header, n int) error {
 	if err != nil {
 		return err
 	}
-	size, err := h.parse(b)
-	if err == nil && size > n {
-		err = errMalformed
+	if h.parse(b) > n {
+		return errMalformed
 	}
-	return err
+	return nil
 }
 
 // own gathers a request for us, and hands it over.
@@ -173,9 +172,7 @@ func (c *conn) own(a *api, h *header, n int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.parse(b); err != nil { // again, as the buffer may have moved
-		return err
-	}
+	h.parse(b) // again, as the buffer may have moved
 	if h.version >= a.flexible && h.version <= a.max {
 		if whole, err := h.tags(b); err != nil || !whole {
 			return errMalformed

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"encoding/binary"
+	"math"
 	"unicode/utf8"
 
 	"github.com/kcoord/kcoord/internal/recordbin"
@@ -41,23 +42,29 @@ func (d *decoder) int64() int64 {
 
 func (d *decoder) uvarint() int {
 	v, n := binary.Uvarint(d.b)
-	if n <= 0 || n > 5 || v > 1<<31-1 {
+	if n <= 0 || n > 5 || v > math.MaxUint32 {
 		d.bad, d.b = true, nil
 		return 0
 	}
 	d.b = d.b[n:]
-	return int(v)
+	return int(int32(v))
+}
+
+// size reads the length of a string. Any that is negative is null, as in Kafka.
+func (d *decoder) size() int {
+	if d.flexible {
+		return d.uvarint() - 1
+	}
+	if b := d.take(2); b != nil {
+		return int(int16(binary.BigEndian.Uint16(b)))
+	}
+	return 0
 }
 
 // nullable reads a string, as readRequest does; nil is null.
 func (d *decoder) nullable() []byte {
-	n := 0
-	if d.flexible {
-		n = d.uvarint() - 1
-	} else if b := d.take(2); b != nil {
-		n = int(int16(binary.BigEndian.Uint16(b)))
-	}
-	if d.bad || n == -1 {
+	n := d.size()
+	if d.bad || n < 0 {
 		return nil
 	}
 	b := d.take(n)
@@ -96,9 +103,9 @@ func (d *decoder) lengthOrNull(size int) (n int, null bool) {
 	switch {
 	case d.bad:
 		return 0, false
-	case n == -1:
+	case n < 0:
 		return 0, true
-	case n < 0 || n > len(d.b)/size:
+	case n > len(d.b)/size:
 		d.bad = true
 		return 0, false
 	}

@@ -93,7 +93,7 @@ func (c *conn) peek(a *api, h *header, n int) (verdict, error) {
 			return 0, err
 		}
 		at := *h
-		if size, err := at.parse(b); err != nil || size > len(b) {
+		if at.parse(b) > len(b) {
 			return 0, errMalformed
 		}
 		whole := true

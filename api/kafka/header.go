@@ -14,20 +14,17 @@ type header struct {
 const fixedHeader = 10
 
 // parse reads what comes before tags, from at least fixedHeader bytes. It
-// returns the size of that, which may be more than there is.
-func (h *header) parse(b []byte) (size int, err error) {
+// returns the size of that, which may be more than there is. A client id of any negative length is null, as in Kafka.
+func (h *header) parse(b []byte) (size int) {
 	h.key = int16(binary.BigEndian.Uint16(b))
 	h.version = int16(binary.BigEndian.Uint16(b[2:]))
 	h.correlation = int32(binary.BigEndian.Uint32(b[4:]))
 	n := int(int16(binary.BigEndian.Uint16(b[8:])))
-	if n < -1 {
-		return 0, errMalformed
-	}
 	h.size = fixedHeader + max(n, 0)
 	if len(b) >= h.size {
 		h.clientID = b[fixedHeader:h.size]
 	}
-	return h.size, nil
+	return h.size
 }
 
 // tags skips the tagged fields of a flexible header.

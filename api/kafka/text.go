@@ -19,7 +19,7 @@ const longest = math.MaxInt16
 // would not be found under them after a restart, and neither the admin API nor metrics
 // can tell of such a name. The decoder of the frequent requests does the same.
 func readRequest(req kmsg.Request, body []byte) error {
-	if err := req.ReadFrom(body); err != nil || !mend(reflect.ValueOf(req).Elem()) {
+	if err := req.ReadFrom(body); err != nil || !complete(req, body) || !mend(reflect.ValueOf(req).Elem()) {
 		return errMalformed
 	}
 	return nil

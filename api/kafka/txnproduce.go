@@ -54,9 +54,7 @@ func (c *conn) passTransactional(a *api, h *header, n int, what verdict) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.parse(b); err != nil { // again, as the buffer may have moved
-		return err
-	}
+	h.parse(b) // again, as the buffer may have moved
 	if h.version >= a.flexible {
 		if whole, err := h.tags(b); err != nil || !whole {
 			return errMalformed
