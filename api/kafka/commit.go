@@ -241,54 +241,24 @@ func shapeCommit(k *call, resp group.Response, err error) kmsg.Response {
 	return out
 }
 
-// addFailures adds what was answered here. It makes one topic of several entries, as
-// Kafka does where partitions failed.
+// addFailures adds what was answered here.
 func (k *call) addFailures(out *kmsg.OffsetCommitResponse) {
-	type name struct {
-		topic string
-		id    [16]byte
-	}
-	topics, at := out.Topics[:0], make(map[name]int, len(out.Topics))
-	place := func(t kmsg.OffsetCommitResponseTopic) (*kmsg.OffsetCommitResponseTopic, bool) {
-		of := name{topic: t.Topic}
-		if k.version >= 10 {
-			of = name{id: t.TopicID}
-		}
-		i, has := at[of]
-		if !has {
-			i, at[of] = len(topics), len(topics)
-			topics = append(topics, t)
-		}
-		return &topics[i], has
-	}
-	for _, t := range out.Topics {
-		if there, has := place(t); has {
-			there.Partitions = append(there.Partitions, t.Partitions...)
-		}
-	}
-	room := 0
 	for i := range k.commit.failed {
-		f := &k.commit.failed[i]
-		k.failed(f.code)
-		t, _ := place(kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id})
-		if room--; room < 0 {
-			room = f.follow(k.commit.failed[i+1:])
-			t.Partitions = slices.Grow(t.Partitions, room+1)
-		}
-		if !f.empty {
-			t.Partitions = append(t.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
-		}
+		k.failed(k.commit.failed[i].code)
 	}
-	out.Topics = topics
-}
-
-// follow is how many of the next are of the same topic.
-func (f *failure) follow(next []failure) int {
-	n := 0
-	for n < len(next) && next[n].topic == f.topic && next[n].id == f.id {
-		n++
-	}
-	return n
+	out.Topics = merged(k.commit.failed, out.Topics,
+		func(f *failure) kmsg.OffsetCommitResponseTopic {
+			return kmsg.OffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id}
+		},
+		func(f *failure) kmsg.OffsetCommitResponseTopicPartition {
+			return kmsg.OffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code}
+		},
+		func(t *kmsg.OffsetCommitResponseTopic) (topicName, *[]kmsg.OffsetCommitResponseTopicPartition) {
+			if k.version >= 10 {
+				return topicName{id: t.TopicID}, &t.Partitions
+			}
+			return topicName{topic: t.Topic}, &t.Partitions
+		})
 }
 
 // commitError answers all that the coordinator was asked for with one code.

@@ -19,15 +19,6 @@ type commit struct {
 	failed []failure                                // what the coordinator is not asked for
 }
 
-// failure is a partition that is answered here; empty: a topic without any.
-type failure struct {
-	topic     string
-	id        [16]byte
-	partition int32
-	code      int16
-	empty     bool
-}
-
 // Memory of requests with more partitions than keptParts is for others that have as
 // many, and let go with more than mostParts.
 const keptParts, mostParts = 1024, 64 << 10

@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"slices"
-
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/group"
@@ -72,28 +70,14 @@ func (k *call) takeOutUnknown(req *kmsg.OffsetDeleteRequest) (failed []failure) 
 	return failed
 }
 
-// addDeleteFailures adds what the coordinator was not asked for. Of several entries of a topic it makes one, as
-// Kafka does where partitions failed.
+// addDeleteFailures adds what the coordinator was not asked for.
 func addDeleteFailures(out *kmsg.OffsetDeleteResponse, failed []failure) {
-	answered := out.Topics
-	out.Topics = make([]kmsg.OffsetDeleteResponseTopic, 0, len(answered)+len(failed))
-	add := func(topic string, parts ...kmsg.OffsetDeleteResponseTopicPartition) {
-		for i := range out.Topics {
-			if t := &out.Topics[i]; t.Topic == topic {
-				t.Partitions = append(t.Partitions, parts...)
-				return
-			}
-		}
-		out.Topics = append(out.Topics, kmsg.OffsetDeleteResponseTopic{Topic: topic, Partitions: slices.Clip(parts)})
-	}
-	for _, t := range answered {
-		add(t.Topic, t.Partitions...)
-	}
-	for _, f := range failed {
-		if f.empty {
-			add(f.topic)
-		} else {
-			add(f.topic, kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
-		}
-	}
+	out.Topics = merged(failed, out.Topics,
+		func(f *failure) kmsg.OffsetDeleteResponseTopic { return kmsg.OffsetDeleteResponseTopic{Topic: f.topic} },
+		func(f *failure) kmsg.OffsetDeleteResponseTopicPartition {
+			return kmsg.OffsetDeleteResponseTopicPartition{Partition: f.partition, ErrorCode: f.code}
+		},
+		func(t *kmsg.OffsetDeleteResponseTopic) (topicName, *[]kmsg.OffsetDeleteResponseTopicPartition) {
+			return topicName{topic: t.Topic}, &t.Partitions
+		})
 }

@@ -214,16 +214,16 @@ func TestCommitByVersion(t *testing.T) {
 		}
 		// Some is left.
 		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id, 7, 1), topicOf("none", [16]byte{1}, 0)))
-		want = "t 1:0 7:3; none 0:3; "
+		want = "t 7:3 1:0; none 0:3; "
 		if v >= 10 {
-			want = name + " 1:0 7:3; 01 0:100; "
+			want = name + " 7:3 1:0; 01 0:100; "
 		}
 		if shownCommit(got) != want {
 			t.Errorf("v%d: %s, not %s", v, shownCommit(got), want)
 		}
-		// A topic that is named twice is answered as one where anything failed.
+		// A topic that is named twice is answered as one where anything failed, and what failed first.
 		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id, 0, 7), topicOf("t", id, 1, 8)))
-		if want = name + " 0:0 1:0 7:3 8:3; "; shownCommit(got) != want {
+		if want = name + " 7:3 8:3 0:0 1:0; "; shownCommit(got) != want {
 			t.Errorf("v%d: %s, not %s", v, shownCommit(got), want)
 		}
 		got = do[*kmsg.OffsetCommitResponse](c, v, commitOf(topicOf("t", id, 0), topicOf("t", id, 1)))
@@ -265,7 +265,7 @@ func TestCommitErrorsByVersion(t *testing.T) {
 			if v >= 10 {
 				other = 100
 			}
-			if got.Topics[0].Partitions[0].ErrorCode != tc.want(v) || got.Topics[0].Partitions[1].ErrorCode != 3 || got.Topics[1].Partitions[0].ErrorCode != other {
+			if got.Topics[0].Partitions[1].ErrorCode != tc.want(v) || got.Topics[0].Partitions[0].ErrorCode != 3 || got.Topics[1].Partitions[0].ErrorCode != other {
 				t.Errorf("v%d of %+v: %s", v, tc, shownCommit(got))
 			}
 			if v >= 10 && got.Topics[0].TopicID != id {
@@ -506,8 +506,8 @@ func TestOffsetDelete(t *testing.T) {
 	req.Topics = append(req.Topics, kmsg.OffsetDeleteRequestTopic{Topic: "t", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 1}}})
 	got := do[*kmsg.OffsetDeleteResponse](s.client(), 0, req)
 	want := &kmsg.OffsetDeleteResponse{Topics: []kmsg.OffsetDeleteResponseTopic{
-		{Topic: "t", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0}, {Partition: 1}, {Partition: 9, ErrorCode: 3}}},
 		{Topic: "none", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 0, ErrorCode: 3}, {Partition: 9, ErrorCode: 3}}},
+		{Topic: "t", Partitions: []kmsg.OffsetDeleteResponseTopicPartition{{Partition: 9, ErrorCode: 3}, {Partition: 0}, {Partition: 1}}},
 		{Topic: "nor this"},
 	}}
 	if !reflect.DeepEqual(got, want) {

@@ -115,7 +115,7 @@ func TestTxnCommitTopicTwice(t *testing.T) {
 		parts [][]int32
 		want  string
 	}{
-		{[][]int32{{0, 7}, {1, 8}}, "0:0 1:0 7:3 8:3; "},
+		{[][]int32{{0, 7}, {1, 8}}, "7:3 8:3 0:0 1:0; "},
 		{[][]int32{{0}, {1}}, "0:0; 1:0; "},
 	} {
 		for v := int16(5); v <= 6; v++ {

@@ -154,30 +154,22 @@ func (k *call) txnCommitted(req *kmsg.TxnOffsetCommitRequest, failed []failure, 
 	return out
 }
 
-// addTxnFailures adds what the coordinator was not asked for. Of several entries of a topic it makes one, as
-// Kafka does where partitions failed.
+// addTxnFailures adds what the coordinator was not asked for.
 func (k *call) addTxnFailures(out *kmsg.TxnOffsetCommitResponse, failed []failure) {
-	answered := out.Topics
-	out.Topics = make([]kmsg.TxnOffsetCommitResponseTopic, 0, len(answered)+len(failed))
-	entry := func(topic string, id [16]byte) *kmsg.TxnOffsetCommitResponseTopic {
-		i := slices.IndexFunc(out.Topics, func(t kmsg.TxnOffsetCommitResponseTopic) bool {
-			return k.version < 6 && t.Topic == topic || k.version >= 6 && t.TopicID == id
+	for i := range failed {
+		k.failed(failed[i].code)
+	}
+	out.Topics = merged(failed, out.Topics,
+		func(f *failure) kmsg.TxnOffsetCommitResponseTopic {
+			return kmsg.TxnOffsetCommitResponseTopic{Topic: f.topic, TopicID: f.id}
+		},
+		func(f *failure) kmsg.TxnOffsetCommitResponseTopicPartition {
+			return kmsg.TxnOffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code}
+		},
+		func(t *kmsg.TxnOffsetCommitResponseTopic) (topicName, *[]kmsg.TxnOffsetCommitResponseTopicPartition) {
+			if k.version >= 6 {
+				return topicName{id: t.TopicID}, &t.Partitions
+			}
+			return topicName{topic: t.Topic}, &t.Partitions
 		})
-		if i < 0 {
-			i = len(out.Topics)
-			out.Topics = append(out.Topics, kmsg.TxnOffsetCommitResponseTopic{Topic: topic, TopicID: id})
-		}
-		return &out.Topics[i]
-	}
-	for _, t := range answered {
-		e := entry(t.Topic, t.TopicID)
-		e.Partitions = append(e.Partitions, t.Partitions...)
-	}
-	for _, f := range failed {
-		k.failed(f.code)
-		e := entry(f.topic, f.id)
-		if !f.empty {
-			e.Partitions = append(e.Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: f.partition, ErrorCode: f.code})
-		}
-	}
 }
