@@ -12,6 +12,7 @@ import (
 const (
 	groupCoordinator       = 0
 	transactionCoordinator = 1
+	shareCoordinator       = 2
 )
 
 // findCoordinator says that the coordinator is here: of groups, and of
@@ -45,10 +46,14 @@ func (k *call) findCoordinator(body []byte) error {
 		k.done(resp)
 		return nil
 	}
+	message := "" // newer versions tell of a type alone that Kafka does not have
+	if unknown := req.CoordinatorType < 0 || req.CoordinatorType > shareCoordinator; unknown {
+		message = kerr.InvalidRequest.Description
+	}
 	for _, key := range req.CoordinatorKeys {
 		c := kmsg.NewFindCoordinatorResponseCoordinator()
 		c.Key, c.ErrorCode, c.NodeID, c.Host, c.Port = key, code, at.id, at.host, at.port
-		c.ErrorMessage = kmsg.StringPtr("")
+		c.ErrorMessage = &message
 		resp.Coordinators = append(resp.Coordinators, c)
 	}
 	k.done(resp)

@@ -118,6 +118,9 @@ func TestFindCoordinator(t *testing.T) {
 			for _, c := range all {
 				here := c.Host == host && strconv.Itoa(int(c.Port)) == port && c.NodeID == 0
 				nowhere := c.Host == "" && c.Port == -1 && c.NodeID == -1
+				if v >= 4 && (*c.ErrorMessage != "") != (typ == 3) { // an unknown type alone is told of in words
+					t.Errorf("v%d type %d: %q", v, typ, *c.ErrorMessage)
+				}
 				if c.ErrorCode != want || want == 0 && !here || want != 0 && !nowhere {
 					t.Errorf("v%d type %d: %+v", v, typ, c)
 				}
