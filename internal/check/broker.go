@@ -130,8 +130,11 @@ func (c *checking) groups(ctx context.Context) {
 		c.add(Warn, "The broker's groups cannot be listed: %s.", words(err))
 		return
 	}
-	var active []string
+	var active, others []string
 	for _, g := range listed.Sorted() {
+		if g.GroupType != "" && g.GroupType != "classic" {
+			others = append(others, fmt.Sprintf("%s (%s)", g.Group, g.GroupType))
+		}
 		if g.State != "Empty" && g.State != "Dead" && g.State != "" {
 			active = append(active, g.Group)
 		}
@@ -142,11 +145,19 @@ func (c *checking) groups(ctx context.Context) {
 	case len(active) == 0:
 		c.add(OK, "Nobody is in one of the broker's groups (%d): kcoord offsets import copies their offsets.", len(listed))
 	default:
-		shown := active
-		if len(shown) > 5 {
-			shown = append(slices.Clone(shown[:5]), fmt.Sprintf("and %d more", len(active)-5))
-		}
 		c.add(Warn, "Of the broker's groups (%d), these have members (%d): %s. Stop them before the last kcoord offsets import, or their offsets move on.",
-			len(listed), len(active), strings.Join(shown, ", "))
+			len(listed), len(active), some(active))
 	}
+	if len(others) > 0 {
+		c.add(Warn, "These of the broker's groups (%d) use a protocol that kcoord does not serve yet: %s. Give their clients group.protocol=classic; share groups have no other.",
+			len(others), some(others))
+	}
+}
+
+// some are the first few names of a list, and how many there are besides.
+func some(names []string) string {
+	if more := len(names) - 5; more > 0 {
+		names = append(slices.Clone(names[:5]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }

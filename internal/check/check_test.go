@@ -100,6 +100,22 @@ func TestBrokerAsItIsAtFirst(t *testing.T) {
 	}
 }
 
+// TestGroupsThatAreNotServed finds groups of KIP-848 and KIP-932, whose clients kcoord would turn away.
+func TestGroupsThatAreNotServed(t *testing.T) {
+	b := startBroker(t)
+	b.ControlKey(16, func(r kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		resp := r.ResponseKind().(*kmsg.ListGroupsResponse)
+		for name, of := range map[string]string{"old": "classic", "new": "consumer", "queue": "share", "untold": ""} {
+			resp.Groups = append(resp.Groups, kmsg.ListGroupsResponseGroup{Group: name, GroupType: of, GroupState: "Empty"})
+		}
+		return resp, nil, true
+	})
+	all := All(t.Context(), Options{Upstream: b.ListenAddrs()[0], Listen: freePort(t)})
+	says(t, all, OK, "Nobody is in one of the broker's groups (4)")
+	says(t, all, Warn, "(2) use a protocol that kcoord does not serve yet: new (consumer), queue (share). Give their clients group.protocol=classic")
+}
+
 func TestBrokerThatSaysLittle(t *testing.T) {
 	b := startBroker(t, kfake.NumBrokers(3))
 	refuse := func(key int16, answer func(kmsg.Request) kmsg.Response) {
