@@ -12,6 +12,7 @@ import (
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator"
+	"github.com/kcoord/kcoord/internal/table"
 )
 
 // copyFlags are those of import and export.
@@ -115,7 +116,7 @@ func (a *adminFlags) copying(ctx context.Context, broker string, f copyFlags,
 		case offsets == 0:
 			return a.notYet("Nothing is left to copy.")
 		case !f.Yes:
-			return a.notYet(fmt.Sprintf("Nothing was copied. Copy %d offsets of %d groups with --yes.", offsets, groups))
+			return a.notYet(fmt.Sprintf("Nothing was copied. Copy %s with --yes.", copied(offsets, groups)))
 		}
 		var errs []error
 		for _, c := range all {
@@ -128,8 +129,12 @@ func (a *adminFlags) copying(ctx context.Context, broker string, f copyFlags,
 				errs = append(errs, err)
 			}
 		}
-		return errors.Join(append(errs, a.notYet(fmt.Sprintf("Copied %d offsets of %d groups.", offsets, groups)))...)
+		return errors.Join(append(errs, a.notYet(fmt.Sprintf("Copied %s.", copied(offsets, groups))))...)
 	})
+}
+
+func copied(offsets, groups int) string {
+	return table.Count(int64(offsets), "offset") + " of " + table.Count(int64(groups), "group")
 }
 
 // committedHere are the offsets that kcoord has.
