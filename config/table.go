@@ -92,7 +92,7 @@ func kafkas() []Key {
 		span("connections.max.idle.ms", 600_000, 1, math.MaxInt64, func(c *Config) *time.Duration { return &c.MaxIdle },
 			"A connection without requests for so long is closed."),
 		whole("max.connections", maxInt32, 1, maxInt32, func(c *Config) *int { return &c.MaxConnections },
-			"The most connections at a time."),
+			"The most connections at a time. Fewer where the limit of open files is lower, of which the log keeps some."),
 		whole("max.connections.per.ip", maxInt32, 1, maxInt32, func(c *Config) *int { return &c.MaxConnectionsPerIP },
 			"The most connections at a time from one address."),
 		whole("node.id", -1, -1, maxInt32, func(c *Config) *int { return &c.NodeID },

@@ -99,7 +99,7 @@ func (c *conn) readError(err error, size int) error {
 	case errors.Is(err, errNegative), errors.Is(err, errTooLarge), errors.Is(err, errMalformed),
 		errors.Is(err, errVersion), errors.Is(err, errUnknownAPI):
 		return &badRequest{err, size}
-	case errors.Is(err, errUpstream), errors.Is(err, errMismatch), errors.Is(err, errDrained):
+	case errors.Is(err, errUpstream), errors.Is(err, errMismatch), errors.Is(err, errDrained), errors.Is(err, errSockets):
 		return err
 	case errors.As(err, &ne) && ne.Timeout() && c.isDraining():
 		return errDrained

@@ -36,6 +36,7 @@ var (
 	errVersion    = errors.New("a request in a version that is not served here")
 	errUpstream   = errors.New("the broker behind cannot be reached or hung up")
 	errMismatch   = errors.New("the broker behind answered something that was not asked")
+	errSockets    = errors.New("too many connections for the limit of open files, of which the log needs some: raise it (LimitNOFILE, ulimit -n), or set max.connections")
 	errLimit      = errors.New("too many connections (max.connections or max.connections.per.ip)")
 	errIdle       = errors.New("nothing came or went for connections.max.idle.ms")
 	errClientGone = errors.New("the client hung up")

@@ -115,8 +115,12 @@ func (c *conn) peek(a *api, h *header, n int) (verdict, error) {
 
 // connect opens the connection to the broker and starts its pump.
 func (c *conn) connect() error {
+	if !c.srv.sockets.take() {
+		return errSockets
+	}
 	nc, err := c.dial()
 	if err != nil {
+		c.srv.sockets.give()
 		return upstreamError(err)
 	}
 	up := &behind{nc: nc, taken: make(chan struct{}), left: make(chan struct{})}
@@ -125,6 +129,7 @@ func (c *conn) connect() error {
 	defer c.mu.Unlock()
 	if c.closed != nil {
 		nc.Close()
+		c.srv.sockets.give()
 		return c.closed
 	}
 	c.up = up

@@ -1,6 +1,9 @@
 package kafka
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Limits are what can change while the server runs. Zero values are Kafka's defaults.
 type Limits struct {
@@ -36,3 +39,20 @@ func (s *Server) Limit(l Limits) {
 func (l *Limits) sweepEvery() time.Duration {
 	return min(max(l.MaxIdle/8, 10*time.Millisecond), 15*time.Second)
 }
+
+// openSockets counts what may be open at a time. Were it left to the limit of open files, a flood of
+// connections would leave none to the log, which ends the process.
+type openSockets struct {
+	open atomic.Int64
+	most int64 // 0: as many as there are
+}
+
+func (s *openSockets) take() bool {
+	if n := s.open.Add(1); s.most > 0 && n > s.most {
+		s.give()
+		return false
+	}
+	return true
+}
+
+func (s *openSockets) give() { s.open.Add(-1) }

@@ -205,3 +205,28 @@ func TestLimitsChange(t *testing.T) {
 	b.closed()
 	s.log.await(t, "socket.request.max.bytes")
 }
+
+// Sockets are kept back, those to the broker too, and may be taken again.
+func TestSocketsAreKeptBack(t *testing.T) {
+	s := newStage(t, yes, func(o *Options) { o.MaxSockets = 3 })
+	b := s.passOnTo()
+	a, other := s.client(), s.client()
+	a.nc.Write(headed(3, 9, 0))
+	<-b.came // and has a socket of its own
+	do[*kmsg.HeartbeatResponse](other, 4, beat("g"))
+	s.client().closed()
+	s.log.await(t, "too many connections for the limit of open files")
+	other.nc.Write(headed(3, 9, 0))
+	other.closed()
+	a.nc.Close()
+	nc := b.conn(t)
+	nc.Close() // the answer that a waited for
+	for late := time.After(20 * time.Second); s.srv.sockets.open.Load() > 0; {
+		select {
+		case <-late:
+			t.Fatalf("%d sockets are still counted", s.srv.sockets.open.Load())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	do[*kmsg.HeartbeatResponse](s.client(), 4, beat("g"))
+}

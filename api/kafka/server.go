@@ -61,6 +61,9 @@ type Options struct {
 	Advertised string
 
 	Limits // as they are at the start; Limit changes them
+	// MaxSockets bounds the clients' connections and those to the broker for them together.
+	// 0: nothing does.
+	MaxSockets int
 
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer // nil: none
@@ -77,6 +80,7 @@ type Server struct {
 	bad      rate
 	legacy   rate          // of log lines about commits that name no member
 	accepted atomic.Uint64 // connections so far: they number them
+	sockets  openSockets
 	limits   atomic.Pointer[Limits]
 
 	mu        sync.Mutex
@@ -104,6 +108,7 @@ func New(o Options) *Server {
 	for i := range apis {
 		s.table[apis[i].key] = &apis[i]
 	}
+	s.sockets.most = int64(o.MaxSockets)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.Limit(o.Limits)
 	s.running.Add(1)
@@ -181,23 +186,31 @@ func temporary(err error) bool {
 func (s *Server) accept(nc net.Conn, p *port) {
 	c := newConn(s, nc, p)
 	c.number = s.accepted.Add(1)
-	s.mu.Lock()
-	limits := s.limits.Load()
-	over := s.draining || len(s.conns) >= limits.MaxConnections || s.perIP[c.host] >= limits.MaxConnectionsPerIP
-	if !over {
-		s.conns[c] = struct{}{}
-		s.perIP[c.host]++
-		s.running.Add(1)
-	}
-	s.mu.Unlock()
-	if over {
+	if err := s.admit(c); err != nil {
 		nc.Close()
 		s.m.refused()
-		s.warn(c, errLimit)
+		s.warn(c, err)
 		return
 	}
 	s.m.connected()
 	go c.serve()
+}
+
+// admit counts a connection, unless there are too many.
+func (s *Server) admit(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limits := s.limits.Load()
+	if s.draining || len(s.conns) >= limits.MaxConnections || s.perIP[c.host] >= limits.MaxConnectionsPerIP {
+		return errLimit
+	}
+	if !s.sockets.take() {
+		return errSockets
+	}
+	s.conns[c] = struct{}{}
+	s.perIP[c.host]++
+	s.running.Add(1)
+	return nil
 }
 
 // ended forgets a connection.
@@ -208,6 +221,10 @@ func (s *Server) ended(c *conn, err error) {
 		delete(s.perIP, c.host)
 	}
 	s.mu.Unlock()
+	s.sockets.give()
+	if c.up != nil {
+		s.sockets.give()
+	}
 	s.m.disconnected(err)
 	if !errors.Is(err, errClientGone) && !errors.Is(err, errDrained) {
 		s.warn(c, err)

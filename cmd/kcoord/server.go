@@ -184,7 +184,8 @@ func (s *server) openBackend() (*pebblelog.Backend, error) {
 		return nil, err
 	}
 	backend, err := pebblelog.Open(filepath.Join(s.config.Data, "coordinator"), coordinator.Index, pebblelog.Options{
-		Logf: func(format string, args ...any) { s.log.Debug().Str("part", "pebble").Msgf(format, args...) },
+		MaxOpenFiles: shareFiles(fileLimit()).tables,
+		Logf:         func(format string, args ...any) { s.log.Debug().Str("part", "pebble").Msgf(format, args...) },
 	})
 	if err != nil {
 		return nil, opening(err)
@@ -245,7 +246,7 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 		Coordinator: node, Transactions: node, Versions: node, OffsetsPartitions: node.Partitions(),
 		TransactionVersion: int16(s.config.TransactionVersion), Embedded: s.config.Upstream == "" && s.gateway == nil,
 		Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
-		Limits: limits(s.config), Log: s.log, Metrics: s.metrics,
+		Limits: limits(s.config), MaxSockets: shareFiles(fileLimit()).sockets, Log: s.log, Metrics: s.metrics,
 	})
 	s.kafka = k
 	s.later(func(ctx context.Context) error {

@@ -124,6 +124,7 @@ func (b *Backend) pebbleOptions() *pebble.Options {
 		FormatMajorVersion: pebble.FormatTableFormatV6, // pinned: it decides which releases can read the folder
 		CacheSize:          b.opts.CacheBytes,
 		MemTableSize:       b.opts.MemTableBytes,
+		MaxOpenFiles:       b.opts.MaxOpenFiles,
 		// Two memtables may wait for their flush before writes do.
 		MemTableStopWritesThreshold: 3,
 		// L0 is read by every Load: keep it low.

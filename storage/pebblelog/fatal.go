@@ -63,6 +63,8 @@ func advice(cause error) string {
 		return "free some space there and start kcoord again"
 	case errors.Is(cause, syscall.EROFS), errors.Is(cause, syscall.EACCES), errors.Is(cause, syscall.EPERM):
 		return "kcoord may not write there: check the mount and the owner, then start kcoord again"
+	case errors.Is(cause, syscall.EMFILE), errors.Is(cause, syscall.ENFILE):
+		return "raise the limit of open files (LimitNOFILE, ulimit -n), then start kcoord again"
 	case corrupt(cause):
 		return "stored bytes are not what was written: check the disk, restore the folder from a backup or start with an empty one"
 	default:

@@ -33,6 +33,9 @@ type Options struct {
 	CacheBytes    int64
 	MemTableBytes uint64
 
+	// MaxOpenFiles is how many tables pebble keeps open, as a rule. 0: 1,000.
+	MaxOpenFiles int
+
 	// Fatal is called once, with what happened and what to do, when what was
 	// appended can no longer be made durable: a failed write or sync, a full
 	// disk, corruption. By default it prints the error to stderr and exits with

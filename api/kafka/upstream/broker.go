@@ -103,7 +103,7 @@ func Open(o Options) *Broker {
 		o.Dial = func(ctx context.Context) (net.Conn, error) { return o.DialTo(ctx, addr) }
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask), ages: make(chan ages), changed: make(chan struct{}, 1)}
+	b := &Broker{o: o, cancel: cancel, done: make(chan struct{}), ready: make(chan struct{}), asks: make(chan *ask), ages: make(chan ages, 1), changed: make(chan struct{}, 1)}
 	b.topics.init(b)
 	b.nodes.Store(&nodes{})
 	go b.run(ctx)
@@ -113,12 +113,14 @@ func Open(o Options) *Broker {
 // ages are Options.Refresh and MaxAge.
 type ages struct{ refresh, max time.Duration }
 
-// Configure changes Options.Refresh and MaxAge.
+// Configure changes Options.Refresh and MaxAge, for the looks after the one under way. One
+// goroutine calls it, and does not wait for a broker that hangs.
 func (b *Broker) Configure(refresh, maxAge time.Duration) {
 	select {
-	case b.ages <- ages{refresh, maxAge}:
-	case <-b.done:
+	case <-b.ages: // which nobody has seen
+	default:
 	}
+	b.ages <- ages{refresh, maxAge}
 }
 
 // Close stops looking after the broker. It does not wait for a Deleted that is

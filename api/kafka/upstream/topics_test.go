@@ -274,6 +274,12 @@ func TestBrokerHangs(t *testing.T) {
 				t.Errorf("told after %s", took)
 			}
 		}
+		began := time.Now()
+		up.Configure(2*time.Second, time.Minute)
+		up.Configure(time.Second, time.Minute)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("new settings waited for %s", took)
+		}
 		b.with(func() { b.hangs = false })
 		time.Sleep(5 * time.Second)
 		if err := up.Topics().Ask(context.Background(), []string{"a"}, nil); err != nil {
