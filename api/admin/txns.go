@@ -172,6 +172,9 @@ func (t *transactions) groups(ctx context.Context, x txn.Explanation) ([]string,
 func pending(x txn.Explanation) string {
 	switch x.Status {
 	case "Ongoing":
+		if x.Deadline.IsZero() {
+			return "its producer, for as long as that takes"
+		}
 		return fmt.Sprintf("its producer, until %s; then it is aborted", x.Deadline.UTC().Format(time.RFC3339))
 	case "PrepareCommit", "PrepareAbort":
 		return fmt.Sprintf("markers of %d partitions are to be written", x.Topics.Len())

@@ -67,7 +67,7 @@ type Explanation struct {
 	Previous, Next  ProducerID
 	Timeout         time.Duration
 	Started         time.Time // zero: nothing has begun since it was initialised
-	Deadline        time.Time // of an ongoing transaction: when it is aborted
+	Deadline        time.Time // of an ongoing transaction: when it is aborted; zero: never
 	Updated         time.Time
 	Version         int16 // the transaction version of the transaction: 0 stands for 1
 	Topics          Topics
@@ -124,7 +124,7 @@ func (m *Machine) explain(e *entry) Response {
 		x.Status, x.Producer, x.Previous, x.Next = t.Status.String(), t.Producer, t.Previous, t.Next
 		x.Timeout, x.Started, x.Updated = t.Timeout, t.Started, t.Updated
 		x.Version, x.Topics = t.Version, t.Topics
-		if t.Status == state.Ongoing {
+		if t.Status == state.Ongoing && !t.Unbounded() {
 			x.Deadline = m.deadline(e, t)
 		}
 	}

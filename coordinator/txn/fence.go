@@ -11,9 +11,9 @@ import "github.com/kcoord/kcoord/coordinator/txn/state"
 // after a timeout goes on by an InitProducerId with its own id and epoch. And after
 // the last epoch the id is given up at once.
 func (m *Machine) fence(e *entry, t *state.Txn, why Rule, by Client, fresh *ProducerID, out *output) bool {
-	next, before, after := state.NoProducerID, state.NoProducer, t.Producer
+	next, before, after, version := state.NoProducerID, state.NoProducer, t.Producer, int16(0)
 	if m.cfg.TransactionVersion >= 2 {
-		before = t.Producer
+		before, version = t.Producer, m.cfg.TransactionVersion
 		if t.Producer.Epoch.Exhausted() {
 			id, has := freshFor(t, fresh)
 			if !has {
@@ -27,7 +27,7 @@ func (m *Machine) fence(e *entry, t *state.Txn, why Rule, by Client, fresh *Prod
 	if bump {
 		after.Epoch = after.Epoch.Next()
 	}
-	m.decide(e, t, false, m.cfg.TransactionVersion, bump, next, out)
+	m.decide(e, t, false, version, bump, next, out)
 	e.before, e.ownAbort = before, false
 	m.note(e, Event{Rule: why, By: by, Before: t.Producer, After: after})
 	return true

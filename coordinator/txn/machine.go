@@ -159,6 +159,9 @@ func (m *Machine) Shift(by time.Duration) {
 // records don't go back, so that after the clock was set back a transaction may begin in
 // the future: then it begins now, or it could stay open for as long as that is away.
 func (m *Machine) begins(e *entry, t *state.Txn) {
+	if t.Unbounded() {
+		return
+	}
 	e.jumped = m.jumped + max(t.Started.Sub(m.now), 0)
 	m.aborts.timers.Set(&e.aborts, m.deadline(e, t))
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/kcoord/kcoord/txnlog"
@@ -128,6 +129,10 @@ func (t *Txn) Successor() Producer {
 	}
 	return t.Producer
 }
+
+// Unbounded says that time does not end the transaction: its producer takes part in two-phase
+// commit (KIP-939), which Kafka writes as the longest timeout that there is.
+func (t *Txn) Unbounded() bool { return t.Timeout == math.MaxInt32*time.Millisecond }
 
 // Deadline is the first moment at which an ongoing transaction has taken too long, unless the
 // clock has jumped since it began.
