@@ -33,6 +33,7 @@ type entry struct {
 	// Soft, and kept while it is not in memory.
 	met      bool     // the following is as this machine left it, not as records tell it
 	before   Producer // who may ask again for what the current producer was given
+	retired  Producer // whose id an Init gave up, in its last epoch: it is fenced, and not unknown
 	ownAbort bool     // the transaction that was aborted last was by its own producer
 	owner    Client   // who sent the producer's latest control request
 	heard    time.Time
@@ -47,7 +48,7 @@ type entry struct {
 func (m *Machine) entry(id string) *entry {
 	e := m.dir[id]
 	if e == nil {
-		e = &entry{id: id, last: -1, before: state.NoProducer}
+		e = &entry{id: id, last: -1, before: state.NoProducer, retired: state.NoProducer}
 		e.aborts.Of, e.expires.Of = e, e
 		m.dir[id] = e
 	}
@@ -108,7 +109,8 @@ func (m *Machine) learn(e *entry, rec *state.Record) {
 
 // forgetSoft ends what was known of the producers of an id that is no more.
 func (m *Machine) forgetSoft(e *entry) {
-	e.met, e.before, e.ownAbort, e.owner, e.heard = false, state.NoProducer, false, Client{}, time.Time{}
+	e.met, e.before, e.retired, e.ownAbort = false, state.NoProducer, state.NoProducer, false
+	e.owner, e.heard = Client{}, time.Time{}
 }
 
 // Loaded is part of machine.Machine.

@@ -55,8 +55,9 @@ func (m *Machine) endV2(e *entry, r End, t *state.Txn, p Producer, out *output) 
 	over := t.Status == state.CompleteCommit || t.Status == state.CompleteAbort
 	rotated := over && p.ID != state.NoProducerID && p == t.Before() && p.ID != t.Producer.ID
 	again := over && p.Epoch < t.Producer.Epoch && p.Epoch+1 == t.Producer.Epoch && !t.Producer.Epoch.Fences() || rotated
+	retired := t.Status == state.Empty && t.Producer.Epoch == 0 && p.ID != state.NoProducerID && p == e.retired
 	switch {
-	case t.Producer.ID != p.ID && !rotated:
+	case t.Producer.ID != p.ID && !rotated && !retired:
 		return endReply(invalidProducerIDMapping)
 	case t.Producer.Epoch != p.Epoch && !again, t.Producer.Epoch.Fences():
 		m.refused(e, t, "EndTxn", r.Client, p)

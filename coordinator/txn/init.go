@@ -96,6 +96,7 @@ func (m *Machine) initRotates(e *entry, r Init, t *state.Txn, named bool, timeou
 	}
 	m.write(e, t.Initialised(p, previous, timeout, m.now), out)
 	m.counts.Rotated++
+	e.retired = state.Last(t.Producer.ID)
 	m.note(e, Event{Rule: RuleRotated, By: r.Client, Before: t.Producer, After: p})
 	return m.initialised(e, r, p, before)
 }

@@ -3,6 +3,7 @@ package txn
 import (
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -57,8 +58,12 @@ func (m *Machine) list(r List) Response {
 	return resp
 }
 
-// began says whether what is listed of an id began longer ago than asked for. What
-// never began did, as in Kafka.
+// began says whether what is listed of an id began longer ago than asked for. What never began did
+// so a millisecond before 1970, as in Kafka.
 func (e *entry) began(m *Machine, r List) bool {
-	return e.started.IsZero() || m.now.Sub(e.started) > r.LongerThan
+	started := e.started
+	if started.IsZero() {
+		started = time.UnixMilli(-1)
+	}
+	return m.now.Sub(started) > r.LongerThan
 }

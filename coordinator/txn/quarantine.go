@@ -8,6 +8,9 @@ func (m *Machine) refusal(e *entry, req Request, code int16) Response {
 	case Init:
 		return initError(code)
 	case AddPartitions:
+		if r.VerifyOnly {
+			return AnswerOnce(r.AddPartitionsToTxnRequestTransaction, func(string, int32) int16 { return code })
+		}
 		return AnswerPartitions(r.AddPartitionsToTxnRequestTransaction, func(string, int32) int16 { return code })
 	case AddOffsets:
 		return offsetsReply(code)
