@@ -42,7 +42,11 @@ func (k *call) writeTxnMarkers(body []byte) error {
 	for _, m := range req.Markers {
 		for _, t := range m.Topics {
 			for _, p := range t.Partitions {
-				if t.Topic == txn.OffsetsTopic && p >= 0 && p < k.c.srv.o.OffsetsPartitions {
+				switch {
+				case t.Topic != txn.OffsetsTopic || p < 0 || p >= k.c.srv.o.OffsetsPartitions:
+				case m.ProducerID < 0 || m.ProducerEpoch < 0: // no record can say so
+					codes[markerAt{m.ProducerID, t.Topic, p}] = kerr.UnknownServerError.Code
+				default:
 					one := m
 					one.Topics = []kmsg.WriteTxnMarkersRequestMarkerTopic{{Partitions: []int32{p}}}
 					ours = append(ours, one)
@@ -53,7 +57,7 @@ func (k *call) writeTxnMarkers(body []byte) error {
 	k.parts, k.missing = make([]part, len(ours)), len(ours)
 	k.answer = func(k *call, _ group.Response, err error) kmsg.Response {
 		for i, one := range ours {
-			codes[markerAt{one.ProducerID, one.ProducerEpoch, txn.OffsetsTopic, one.Topics[0].Partitions[0]}] = markedCode(k.partOr(i, err))
+			codes[markerAt{one.ProducerID, txn.OffsetsTopic, one.Topics[0].Partitions[0]}] = markedCode(k.partOr(i, err))
 		}
 		return k.marked(req, codes)
 	}
@@ -70,10 +74,9 @@ func (k *call) writeTxnMarkers(body []byte) error {
 	return nil
 }
 
-// markerAt names a marker's partition.
+// markerAt names a marker's partition. The answer does not tell apart what a request has of one producer.
 type markerAt struct {
 	producer  int64
-	epoch     int16
 	topic     string
 	partition int32
 }
@@ -102,30 +105,31 @@ func (k *call) brokersMarkers(req *kmsg.WriteTxnMarkersRequest) map[markerAt]int
 	if err := upstream.AskOnce(k.c.context(), func(context.Context) (net.Conn, error) { return k.c.dial() }, rest, resp); err != nil {
 		return codes
 	}
-	for i, m := range resp.Markers {
-		if i >= len(rest.Markers) || rest.Markers[i].ProducerID != m.ProducerID {
-			continue
-		}
+	for _, m := range resp.Markers { // in any order
 		for _, t := range m.Topics {
 			for _, p := range t.Partitions {
-				codes[markerAt{m.ProducerID, rest.Markers[i].ProducerEpoch, t.Topic, p.Partition}] = p.ErrorCode
+				codes[markerAt{m.ProducerID, t.Topic, p.Partition}] = p.ErrorCode
 			}
 		}
 	}
 	return codes
 }
 
-// marked makes the answer. A partition that nobody speaks of is to be tried again.
+// marked makes the answer: of each producer, topic and partition one, as in Kafka. A partition that
+// nobody speaks of is to be tried again.
 func (k *call) marked(req *kmsg.WriteTxnMarkersRequest, codes map[markerAt]int16) kmsg.Response {
 	out := kmsg.NewPtrWriteTxnMarkersResponse()
+	said := map[markerAt]bool{}
+	places := markedTopics{out: out, markers: map[int64]int{}, topics: map[markerAt]int{}}
 	for _, m := range req.Markers {
-		rm := kmsg.NewWriteTxnMarkersResponseMarker()
-		rm.ProducerID = m.ProducerID
 		for _, t := range m.Topics {
-			rt := kmsg.NewWriteTxnMarkersResponseMarkerTopic()
-			rt.Topic = t.Topic
 			for _, p := range t.Partitions {
-				code, told := codes[markerAt{m.ProducerID, m.ProducerEpoch, t.Topic, p}]
+				at := markerAt{m.ProducerID, t.Topic, p}
+				if said[at] {
+					continue
+				}
+				said[at] = true
+				code, told := codes[at]
 				switch {
 				case told:
 				case t.Topic == txn.OffsetsTopic:
@@ -134,19 +138,50 @@ func (k *call) marked(req *kmsg.WriteTxnMarkersRequest, codes map[markerAt]int16
 					code = kerr.NotLeaderForPartition.Code
 				}
 				k.failed(code)
-				rt.Partitions = append(rt.Partitions, kmsg.WriteTxnMarkersResponseMarkerTopicPartition{Partition: p, ErrorCode: code})
+				topic := places.of(m.ProducerID, t.Topic)
+				topic.Partitions = append(topic.Partitions, kmsg.WriteTxnMarkersResponseMarkerTopicPartition{Partition: p, ErrorCode: code})
 			}
-			rm.Topics = append(rm.Topics, rt)
 		}
-		out.Markers = append(out.Markers, rm)
 	}
 	return out
 }
 
-// markedCode is what a shard of groups says.
+// markedTopics finds the entries of an answer.
+type markedTopics struct {
+	out     *kmsg.WriteTxnMarkersResponse
+	markers map[int64]int
+	topics  map[markerAt]int // by producer and topic
+}
+
+// of is a producer's topic, made where it is not there yet.
+func (a *markedTopics) of(producer int64, topic string) *kmsg.WriteTxnMarkersResponseMarkerTopic {
+	i, there := a.markers[producer]
+	if !there {
+		i = len(a.out.Markers)
+		a.markers[producer] = i
+		a.out.Markers = append(a.out.Markers, kmsg.WriteTxnMarkersResponseMarker{ProducerID: producer})
+	}
+	m := &a.out.Markers[i]
+	j, there := a.topics[markerAt{producer: producer, topic: topic}]
+	if !there {
+		j = len(m.Topics)
+		a.topics[markerAt{producer: producer, topic: topic}] = j
+		m.Topics = append(m.Topics, kmsg.WriteTxnMarkersResponseMarkerTopic{Topic: topic})
+	}
+	return &m.Topics[j]
+}
+
+// markedCode is what a shard of groups says. Where it cannot be asked, who sends markers is told what a
+// partition's leader would say: it knows nothing of coordinators, and Kafka's gives up on such a code.
 func markedCode(p part) int16 {
-	if m, ok := p.resp.(group.Marked); ok && p.err == nil {
+	m, ok := p.resp.(group.Marked)
+	if ok && p.err == nil {
 		return m.ErrorCode
 	}
-	return code(p.err)
+	switch c := code(p.err); c {
+	case codeLoading, codeNotAvailable, codeNotCoordinator:
+		return kerr.NotLeaderForPartition.Code
+	default:
+		return c
+	}
 }
