@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kbin"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/kcoord/kcoord/coordinator/txn"
@@ -45,7 +44,7 @@ func (s *Server) versionBehind(version int16) int16 {
 type produced struct {
 	version int16 // that the broker got
 	ids     map[string][16]byte
-	failed  []failure // partitions that it did not get
+	failed  []unproduced
 }
 
 // passTransactional passes a transactional Produce of n bytes on.
@@ -113,8 +112,13 @@ func (c *conn) produceBehind(a *api, h *header, req *kmsg.ProduceRequest, p *pro
 		}
 	}
 	req.Version = p.version
-	_, err := c.up.nc.Write(appendProduce(h, req))
-	return upstreamError(err)
+	if _, err := c.up.nc.Write(appendProduce(h, req)); err != nil {
+		return upstreamError(err)
+	}
+	if req.Acks == 0 && len(p.failed) > 0 { // the rest is written, as in Kafka, and nothing says what is not
+		return &badRequest{errRefused, 0}
+	}
+	return nil
 }
 
 func appendProduce(h *header, req *kmsg.ProduceRequest) []byte {
@@ -150,8 +154,12 @@ func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) err
 		for j := range t.Partitions {
 			who, is := producerOf(t.Partitions[j].Records)
 			// What does not exist gets no marker: the broker will say so.
-			if !is || !there.has(t.Topic, t.Partitions[j].Partition) || some && who != producer {
+			if !is || !there.has(t.Topic, t.Partitions[j].Partition) {
 				continue
+			}
+			if some && who != producer {
+				p.refuseAll(version, req)
+				return nil
 			}
 			producer, some = who, true
 			at.Partitions = append(at.Partitions, t.Partitions[j].Partition)
@@ -171,11 +179,11 @@ func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) err
 	if err != nil {
 		return err
 	}
-	p.refuse(version, req, producer, func(topic string, partition int32) int16 {
+	p.refuse(version, req, func(topic string, partition int32) int16 {
 		if !there.has(topic, partition) {
 			return 0
 		}
-		return txn.CodeFor(apiProduce, version, codes(topic, partition))
+		return codes(topic, partition)
 	})
 	return nil
 }
@@ -205,7 +213,7 @@ func (c *conn) nameTopics(version int16, req *kmsg.ProduceRequest, p *produced) 
 			return false
 		}
 		for j := range t.Partitions {
-			p.failed = append(p.failed, failure{id: t.TopicID, partition: t.Partitions[j].Partition, code: codeUnknownTopicID})
+			p.failed = append(p.failed, unproduced{failure: failure{id: t.TopicID, partition: t.Partitions[j].Partition, code: codeUnknownTopicID}})
 		}
 		return true
 	})
@@ -220,16 +228,34 @@ func (c *conn) nameTopics(version int16, req *kmsg.ProduceRequest, p *produced) 
 }
 
 // producerOf is whose transaction a partition's records are of, if they are of one. They are in
-// one batch, since version 3: its header says it.
+// one batch, since version 3: its header says it. Of several the broker takes none.
 func producerOf(records []byte) (p txn.Producer, transactional bool) {
 	const magic, attributes, id, epoch, end = 16, 21, 43, 51, 53
 	if len(records) < end || records[magic] != 2 || binary.BigEndian.Uint16(records[attributes:])&0x10 == 0 {
 		return p, false
 	}
-	return txn.Producer{
+	p = txn.Producer{
 		ID:    txn.ProducerID(binary.BigEndian.Uint64(records[id:])),
 		Epoch: txn.Epoch(binary.BigEndian.Uint16(records[epoch:])),
-	}, true
+	}
+	return p, p.ID >= 0 && !severalBatches(records)
+}
+
+// severalBatches says whether a whole batch follows the first.
+func severalBatches(records []byte) bool {
+	size := func(b []byte) int64 { // with what precedes it; longer than b where b is no whole batch
+		const length, from, least = 8, 12, 17
+		if len(b) < least || int32(binary.BigEndian.Uint32(b[length:])) < least-from {
+			return int64(len(b)) + 1
+		}
+		return from + int64(binary.BigEndian.Uint32(b[length:]))
+	}
+	first := size(records)
+	if first > int64(len(records)) {
+		return false
+	}
+	rest := records[first:]
+	return size(rest) <= int64(len(rest))
 }
 
 // verdicts are the codes of partitions.
@@ -282,52 +308,6 @@ func (c *conn) waitTxn(req txn.Request) (txn.Response, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return nil, c.closed
-	}
-}
-
-// refuse takes out of a request what may not be written to: what is of the transaction, if
-// that did not take it, and what is of another producer than the rest.
-func (p *produced) refuse(version int16, req *kmsg.ProduceRequest, producer txn.Producer, code verdicts) {
-	for i := range req.Topics {
-		t := &req.Topics[i]
-		t.Partitions = slices.DeleteFunc(t.Partitions, func(at kmsg.ProduceRequestTopicPartition) bool {
-			who, is := producerOf(at.Records)
-			fails := code(t.Topic, at.Partition)
-			if who != producer {
-				fails = kerr.InvalidProducerIDMapping.Code
-			}
-			if !is || fails == 0 {
-				return false
-			}
-			f := failure{topic: t.Topic, id: t.TopicID, partition: at.Partition, code: fails}
-			if version >= topicIDs {
-				f.topic = ""
-			}
-			p.failed = append(p.failed, f)
-			return true
-		})
-	}
-	req.Topics = slices.DeleteFunc(req.Topics, func(t kmsg.ProduceRequestTopic) bool { return len(t.Partitions) == 0 })
-}
-
-// producedNothing answers a request of which nothing has gone to the broker.
-func (k *call) producedNothing(p *produced) *kmsg.ProduceResponse {
-	resp := kmsg.NewPtrProduceResponse()
-	p.addFailed(k, resp)
-	return resp
-}
-
-func (p *produced) addFailed(k *call, resp *kmsg.ProduceResponse) {
-	for _, f := range p.failed {
-		k.failed(f.code)
-		at := kmsg.NewProduceResponseTopicPartition()
-		at.Partition, at.ErrorCode, at.BaseOffset, at.LogAppendTime, at.LogStartOffset = f.partition, f.code, -1, -1, -1
-		i := slices.IndexFunc(resp.Topics, func(t kmsg.ProduceResponseTopic) bool { return t.Topic == f.topic && t.TopicID == f.id })
-		if i < 0 {
-			i = len(resp.Topics)
-			resp.Topics = append(resp.Topics, kmsg.ProduceResponseTopic{Topic: f.topic, TopicID: f.id})
-		}
-		resp.Topics[i].Partitions = append(resp.Topics[i].Partitions, at)
 	}
 }
 
