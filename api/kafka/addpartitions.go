@@ -8,8 +8,11 @@ import (
 	"github.com/kcoord/kcoord/coordinator/txn"
 )
 
-// transactionsTopic is Kafka's topic of transactions, which is in no cluster behind kcoord, or in none that counts.
-const transactionsTopic = "__transaction_state"
+// internalTopic says whether a topic is one of Kafka's own. That of transactions is in no cluster behind
+// kcoord, or in none that counts.
+func internalTopic(name string) bool {
+	return name == txn.OffsetsTopic || name == "__transaction_state" || name == "__share_group_state"
+}
 
 // addPartitionsToTxn, by version:
 //
@@ -73,7 +76,7 @@ func (k *call) addPartitions(all []kmsg.AddPartitionsToTxnRequestTransaction, th
 func notThere(t *kmsg.AddPartitionsToTxnRequestTransaction, broker bool, there *lookup) *kmsg.AddPartitionsToTxnResponseTransaction {
 	missing := false
 	resp := txn.AnswerOnce(t, func(topic string, partition int32) int16 {
-		if !broker && (topic == txn.OffsetsTopic || topic == transactionsTopic) {
+		if !broker && internalTopic(topic) {
 			missing = true
 			return codeTopicAuthorizationFailed
 		}

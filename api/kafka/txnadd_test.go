@@ -23,7 +23,7 @@ func TestNoClientAddsInternalTopics(t *testing.T) {
 	c := s.client()
 	p := begin(c, "x")
 	for v := int16(0); v <= 3; v++ {
-		for _, internal := range []string{"__consumer_offsets", "__transaction_state"} {
+		for _, internal := range []string{"__consumer_offsets", "__transaction_state", "__share_group_state"} {
 			got := do[*kmsg.AddPartitionsToTxnResponse](c, v, addOf(p, "x",
 				kmsg.AddPartitionsToTxnRequestTopic{Topic: "t", Partitions: []int32{0, 0}},
 				kmsg.AddPartitionsToTxnRequestTopic{Topic: internal, Partitions: []int32{0}}))
