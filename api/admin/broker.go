@@ -45,7 +45,8 @@ func (b *Broker) Close() { b.client.Close() }
 // span is where a partition's log begins and ends.
 type span struct{ start, end int64 }
 
-// spans tells of all partitions of topics. Topics that do not exist are left out.
+// spans tells of all partitions of topics. Topics that do not exist are left out. With an error
+// it tells of those partitions that could be asked about.
 func (b *Broker) spans(ctx context.Context, topics []string) (map[string]map[int32]span, error) {
 	if len(topics) == 0 {
 		return nil, nil
@@ -53,22 +54,23 @@ func (b *Broker) spans(ctx context.Context, topics []string) (map[string]map[int
 	ctx, cancel := context.WithTimeout(ctx, b.patience)
 	defer cancel()
 	starts, err := b.client.ListStartOffsets(ctx, topics...)
-	if err = heard(err); err != nil {
-		return nil, err
+	unasked := heard(err)
+	if len(starts) == 0 && unasked != nil {
+		return nil, unasked
 	}
 	ends, err := b.client.ListEndOffsets(ctx, topics...)
-	if err = heard(err); err != nil {
-		return nil, err
+	if err != nil {
+		unasked = heard(err)
 	}
 	found := map[string]map[int32]span{}
 	for topic, ps := range ends {
 		for p, end := range ps {
 			start, ok := starts.Lookup(topic, p)
 			if err := errors.Join(end.Err, start.Err); err != nil || !ok {
-				if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InvalidTopicException) || err == nil {
-					continue
+				if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) && !errors.Is(err, kerr.InvalidTopicException) {
+					unasked = fmt.Errorf("%s-%d: %w", topic, p, err)
 				}
-				return nil, fmt.Errorf("%s-%d: %w", topic, p, err)
+				continue
 			}
 			if found[topic] == nil {
 				found[topic] = map[int32]span{}
@@ -76,7 +78,7 @@ func (b *Broker) spans(ctx context.Context, topics []string) (map[string]map[int
 			found[topic][p] = span{start.Offset, end.Offset}
 		}
 	}
-	return found, nil
+	return found, unasked
 }
 
 // at is the first offset at or after a time, the end where there is none.
@@ -95,6 +97,9 @@ func heard(err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("the broker does not answer")
+	}
+	if some, is := errors.AsType[*kadm.ShardErrors](err); is && !some.AllFailed && len(some.Errs) > 0 {
+		return fmt.Errorf("not all partitions can be asked about: %w", some.Errs[0].Err)
 	}
 	return fmt.Errorf("the broker cannot be asked: %w", err)
 }

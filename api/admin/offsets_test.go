@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/grpc/codes"
 )
 
@@ -33,6 +37,48 @@ func TestListOffsets(t *testing.T) {
 	if st, _ := w.refused("Offsets/PlanOffsets", `{"group":"g","latest":true}`); st.Code() != codes.Unavailable {
 		t.Errorf("a plan without a broker: %v", st)
 	}
+}
+
+// A partition without a leader hides nothing of the others, and is planned nothing for.
+func TestOnePartitionWithoutLeader(t *testing.T) {
+	w := newWorld(t)
+	w.commit("g", 0, 4)
+	w.commit("g", 1, 5)
+	w.ends.patience = 2 * time.Second
+	w.plane.ControlKey(3, func(r kmsg.Request) (kmsg.Response, error, bool) {
+		w.plane.KeepControl()
+		return leaderless(r.(*kmsg.MetadataRequest), w.plane.ListenAddrs()[0]), nil, true
+	})
+	got := w.call("Offsets/ListOffsets", `{"group":"g"}`)
+	for _, part := range []string{`"end_offset":"10","lag":"6"}`, `"partition":1,"offset":"5","leader_epoch":-1}`, `"ends_unknown":"not all partitions can be asked about: LEADER_NOT_AVAILABLE`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%s is not in %s", part, got)
+		}
+	}
+	if st, _ := w.refused("Offsets/PlanOffsets", `{"group":"g","latest":true}`); st.Code() != codes.Unavailable {
+		t.Errorf("a plan: %v", st)
+	}
+}
+
+// leaderless is Metadata of "orders", of which partition 1 has no leader.
+func leaderless(req *kmsg.MetadataRequest, addr string) *kmsg.MetadataResponse {
+	resp := req.ResponseKind().(*kmsg.MetadataResponse)
+	b := kmsg.NewMetadataResponseBroker()
+	host, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.Atoi(port)
+	b.Host, b.Port = host, int32(n)
+	resp.Brokers = append(resp.Brokers, b)
+	topic := kmsg.NewMetadataResponseTopic()
+	topic.Topic, topic.TopicID = kmsg.StringPtr("orders"), [16]byte{1}
+	for p := range int32(2) {
+		part := kmsg.NewMetadataResponseTopicPartition()
+		if part.Partition = p; p == 1 {
+			part.Leader, part.ErrorCode = -1, kerr.LeaderNotAvailable.Code
+		}
+		topic.Partitions = append(topic.Partitions, part)
+	}
+	resp.Topics = append(resp.Topics, topic)
+	return resp
 }
 
 // TestPlans: what each target makes of partition 0 (2 to 10, at 4) and 1 (0 to 10, at 12).
