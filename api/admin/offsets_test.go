@@ -58,6 +58,12 @@ func TestOnePartitionWithoutLeader(t *testing.T) {
 	if st, _ := w.refused("Offsets/PlanOffsets", `{"group":"g","latest":true}`); st.Code() != codes.Unavailable {
 		t.Errorf("a plan: %v", st)
 	}
+	for _, target := range []string{`"latest":true`, `"timestamp":1`, `"shift_by":1`} {
+		w.call("Offsets/PlanOffsets", `{"group":"g","partitions":[{"topic":"orders","partitions":[0]}],`+target+`}`)
+		if st, _ := w.refused("Offsets/PlanOffsets", `{"group":"g","partitions":[{"topic":"orders","partitions":[0,1]}],`+target+`}`); st.Code() != codes.Unavailable {
+			t.Errorf("a plan of both: %v", st)
+		}
+	}
 }
 
 // leaderless is Metadata of "orders", of which partition 1 has no leader.

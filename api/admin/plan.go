@@ -23,6 +23,7 @@ type planning struct {
 	logs      map[string]map[int32]span
 	at        kadm.ListedOffsets // of a timestamp
 	set       map[place]*adminpb.OffsetToSet
+	unasked   error // why the logs of some partitions are not known
 }
 
 // PlanOffsets refuses what apply would: there is no use in planning for a group in use.
@@ -78,20 +79,32 @@ func (o *offsets) prepare(ctx context.Context, req *adminpb.PlanOffsetsRequest) 
 		return nil, nil, status.Error(codes.InvalidArgument, "a topic without a name")
 	}
 	if _, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete); !deletes && len(names) > 0 {
-		if p.logs, err = o.broker.spans(ctx, names); err != nil {
-			return nil, nil, status.Error(codes.Unavailable, err.Error())
-		}
+		p.logs, p.unasked = o.broker.spans(ctx, names)
 	}
 	if t, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Timestamp); is && len(names) > 0 {
 		if t.Timestamp < 0 { // to a broker these are names: -1 is the end
 			return nil, nil, status.Error(codes.InvalidArgument, "a time before 1970")
 		}
 		if p.at, err = o.broker.at(ctx, t.Timestamp, names); err != nil {
-			return nil, nil, status.Error(codes.Unavailable, err.Error())
+			p.unasked = err
 		}
+	}
+	if p.unasked != nil && !single(req) {
+		return nil, nil, status.Error(codes.Unavailable, p.unasked.Error())
 	}
 	places, err := p.places(req)
 	return p, places, err
+}
+
+// single says whether a plan is for partitions that are named one by one. For others that may be
+// there too, all logs must be known.
+func single(req *adminpb.PlanOffsetsRequest) bool {
+	if _, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Set); is {
+		return true
+	}
+	return len(req.GetPartitions()) > 0 && !slices.ContainsFunc(req.GetPartitions(), func(t *adminpb.TopicPartitions) bool {
+		return len(t.GetPartitions()) == 0
+	})
 }
 
 // places are the partitions to change, by topic and number.
@@ -166,6 +179,9 @@ func (p *planning) change(req *adminpb.PlanOffsetsRequest, at place) (*adminpb.O
 	}
 	log, there := p.logs[at.topic][at.partition]
 	_, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete)
+	if !there && !deletes && p.unasked != nil {
+		return nil, status.Errorf(codes.Unavailable, "%s-%d: %v", at.topic, at.partition, p.unasked)
+	}
 	if !there && !deletes {
 		return nil, status.Errorf(codes.NotFound, "the broker has no partition %s-%d", at.topic, at.partition)
 	}
@@ -179,7 +195,7 @@ func (p *planning) change(req *adminpb.PlanOffsetsRequest, at place) (*adminpb.O
 	case *adminpb.PlanOffsetsRequest_Timestamp:
 		found, ok := p.at.Lookup(at.topic, at.partition)
 		if !ok || found.Err != nil {
-			return nil, status.Errorf(codes.Unavailable, "%s-%d: %v", at.topic, at.partition, found.Err)
+			return nil, status.Errorf(codes.Unavailable, "%s-%d: %v", at.topic, at.partition, cmp.Or(found.Err, p.unasked))
 		}
 		c.New, c.Note = log.nearest(found.Offset)
 	case *adminpb.PlanOffsetsRequest_ShiftBy:
