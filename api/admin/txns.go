@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,6 +16,7 @@ import (
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator/group"
 	"github.com/kcoord/kcoord/coordinator/txn"
+	"github.com/kcoord/kcoord/internal/clienthost"
 	"github.com/kcoord/kcoord/metadataversion"
 )
 
@@ -234,11 +233,7 @@ func txnCoded(code int16, id string) error {
 func caller(ctx context.Context) txn.Client {
 	c := txn.Client{ID: "kcoord-admin"}
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		host, _, err := net.SplitHostPort(p.Addr.String())
-		if err != nil {
-			host = p.Addr.String()
-		}
-		c.Host = "/" + strings.TrimPrefix(host, "/")
+		c.Host = clienthost.Of(p.Addr)
 	}
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kcoord/kcoord/internal/clienthost"
 	"github.com/kcoord/kcoord/internal/recordbin"
 )
 
@@ -54,11 +55,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn, p *port) *conn {
 	c := &conn{srv: s, nc: nc, port: p, remote: nc.RemoteAddr().String(), done: make(chan struct{})}
-	host, _, err := net.SplitHostPort(c.remote)
-	if err != nil {
-		host = c.remote
-	}
-	c.host = "/" + host
+	c.host = clienthost.Of(nc.RemoteAddr())
 	c.turn.L = &c.mu
 	return c
 }
