@@ -442,7 +442,7 @@ func TestListByVersion(t *testing.T) {
 			t.Errorf("v%d: %+v", v, got)
 		}
 		asked := s.coord.last().(group.List)
-		states, types := []string{"Stable", "Empty", "Nonsense", ""}, []string{"classic", "consumer", "x"}
+		states, types := req.StatesFilter, req.TypesFilter
 		if v < 4 {
 			states = nil
 		}

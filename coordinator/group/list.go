@@ -25,20 +25,25 @@ func (m *Machine) list(r List) []kmsg.ListGroupsResponseGroup {
 		case !e.stored:
 			continue
 		}
-		if passes(r.States, l.GroupState, strings.TrimSpace) && passes(r.Types, l.GroupType, asItIs) {
+		if passes(r.States, l.GroupState, trimmed) && passes(r.Types, l.GroupType, asItIs) {
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
-// asItIs: Kafka trims the names of states, and not those of types.
+// Kafka trims the names of states, as Java does, and not those of types.
+func trimmed(name string) string {
+	return strings.TrimFunc(name, func(r rune) bool { return r <= ' ' })
+}
+
 func asItIs(name string) string { return name }
 
-// passes says whether one of a filter's names is this, in whatever case.
+// passes says whether one of a filter's names is this, in whatever case: of letters
+// that are no ASCII, Java's lower case is never one of a name's.
 func passes(filter []string, name string, trim func(string) string) bool {
 	for _, f := range filter {
-		if strings.EqualFold(trim(f), name) {
+		if f = trim(f); len(f) == len(name) && strings.EqualFold(f, name) {
 			return true
 		}
 	}

@@ -1,9 +1,6 @@
 package group
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // Kafka trims filters of states, and not those of types (internal/difftest).
 func TestFilters(t *testing.T) {
@@ -14,7 +11,10 @@ func TestFilters(t *testing.T) {
 	}{
 		{nil, asItIs, true},
 		{[]string{""}, asItIs, false},
-		{[]string{" sTable "}, strings.TrimSpace, true},
+		{[]string{" sTable "}, trimmed, true},
+		{[]string{"\x00\tsTable\x1f"}, trimmed, true},
+		{[]string{"Stable\u00a0"}, trimmed, false},
+		{[]string{"\u017ftable"}, trimmed, false}, // a long s
 		{[]string{"sTable "}, asItIs, false},
 		{[]string{"x", "STABLE"}, asItIs, true},
 	} {
