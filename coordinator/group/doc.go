@@ -51,9 +51,15 @@
 //   - A transactional commit that names no member is refused, unless the
 //     settings allow it (Config.LegacyTxnCommit): also where the group is empty or missing, in
 //     which Kafka accepts it, since a stale instance may well be the last one to write.
-//   - A group with nothing but pending offsets does not expire; Kafka takes it for empty.
-//     When a tombstone ends what is pending, that is the end of the transaction in this group;
-//     Kafka's keeps the group from expiring for good.
+//   - A static member that is replaced without a rebalance is known by what its successor
+//     subscribes to, as after a restart; Kafka goes on with the old one's topics until then.
+//   - An empty group's first rebalance waits for one initial delay, and for more only if
+//     members come; Kafka may still count one that came in the rebalance before.
+//   - A protocol that a join names twice counts once; Kafka counts it twice, finds that not
+//     every member knows it, and never ends the rebalance.
+//   - A commit that is refused as a whole makes no group; Kafka has one until it is looked at for
+//     what has expired, or its coordinator moves.
+//   - A retention time so long that now and it overflow is forever; Kafka's is over at once.
 //   - A commit or a marker of an epoch before the pending one's is refused
 //     (INVALID_PRODUCER_EPOCH), by what is pending alone; Kafka's log remembers longer.
 //   - No tombstone is written for a group that has no record of its own.
