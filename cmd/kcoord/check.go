@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/kcoord/kcoord/internal/check"
@@ -18,6 +19,12 @@ type checkCommand struct {
 
 // Run says what would not work, before anything is changed.
 func (c *checkCommand) Run(ctx context.Context) error {
+	if strings.Contains(c.Upstream, ",") {
+		return mistake{fmt.Errorf("--upstream %s: name one broker, and check the others after it", c.Upstream)}
+	}
+	if host, port, err := net.SplitHostPort(c.Upstream); err != nil || host == "" || port == "" {
+		return mistake{fmt.Errorf("--upstream %s: say it as HOST:PORT", c.Upstream)}
+	}
 	found := check.All(ctx, check.Options{Upstream: c.Upstream, Listen: c.Listen, Advertise: c.Advertise, Data: c.Data})
 	fails := 0
 	for _, f := range found {
