@@ -109,8 +109,7 @@ func (m *Machine) checkSoon(e *entry) { m.checkBy(e, m.now) }
 
 // checkCommitted has a group looked at when offsets that are just written may expire.
 func (m *Machine) checkCommitted(now time.Time, e *entry, expires time.Time) {
-	if expires.IsZero() {
-		expires = now.Add(m.cfg.Retention)
+	if e.live != nil {
+		m.checkBy(e, m.expiresAt(e.live, state.Offset{Committed: now, Expires: expires}))
 	}
-	m.checkBy(e, expires)
 }
