@@ -235,7 +235,7 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 	if p.http != nil {
 		h := newHTTP(s.metrics, s.ready)
 		s.later(h.Shutdown)
-		s.run("http", func() error { return h.Serve(p.http) })
+		s.run("http", func() error { return h.Serve(bounded(p.http, shareFiles(fileLimit()).http)) })
 	}
 	if p.admin != nil {
 		if err := s.serveAdmin(p, node, advertised); err != nil {
@@ -270,7 +270,7 @@ func (s *server) serveAdmin(p ports, node *coordinator.Node, advertised string) 
 		Version: version, Listen: p.kafka.Addr().String(), Advertised: advertised, Upstream: s.config.Upstream,
 	}})
 	s.later(func(ctx context.Context) error { a.Drain(ctx); return nil })
-	s.run("admin", func() error { return a.Serve(p.admin) })
+	s.run("admin", func() error { return a.Serve(bounded(p.admin, shareFiles(fileLimit()).admin)) })
 	return nil
 }
 
