@@ -4,6 +4,7 @@ package difftest
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -146,7 +147,7 @@ func (d *draw) addPartitions() kmsg.Request {
 		t := kmsg.NewAddPartitionsToTxnRequestTopic()
 		t.Topic = pick(d, "dt-a", "dt-a", "dt-b")
 		if d.odd(12) {
-			t.Topic = pick(d, "dt-missing", "", "__consumer_offsets", "__transaction_state")
+			t.Topic = pick(d, "dt-missing", "", "__consumer_offsets", "__transaction_state", "__share_group_state")
 		}
 		for range d.IntN(3) {
 			part := int32(0)
@@ -219,7 +220,11 @@ func (d *draw) describeTxns() kmsg.Request {
 
 func (d *draw) listTxns() kmsg.Request {
 	r := kmsg.NewPtrListTransactionsRequest()
-	r.DurationFilterMillis = -1
+	r.DurationFilterMillis = pick[int64](d, -1, -1, -2, 1<<40, 1<<50, math.MaxInt64) // what just began is a matter of timing
+	if d.odd(4) {
+		p := d.s.prefix + pick(d, ".*", "x0", "x[01]|", "x", "(")
+		r.TransactionalIDPattern = &p
+	}
 	for range pick(d, 0, 0, 1, 2) {
 		r.StateFilters = append(r.StateFilters, pick(d, "Ongoing", "Empty", "CompleteCommit", "CompleteAbort", "ongoing", "junk", ""))
 	}
