@@ -35,9 +35,13 @@ func newNotifier() *notifier {
 	return n
 }
 
+// heard is how long systemd is waited for: signals are not taken meanwhile.
+const heard = time.Second
+
 func (n *notifier) tell(state string) {
 	if n.socket != nil {
-		_, _ = n.socket.Write([]byte(state)) // systemd is gone: nobody to tell
+		_ = n.socket.SetWriteDeadline(time.Now().Add(heard))
+		_, _ = n.socket.Write([]byte(state)) // systemd is gone, or hears nothing: nobody to tell
 	}
 }
 

@@ -59,3 +59,33 @@ func TestTheWatchdogIsThatOfThisProcess(t *testing.T) {
 		t.Error("that of another process")
 	}
 }
+
+// TestNobodyHears: a socket that is not read holds nothing up.
+func TestNobodyHears(t *testing.T) {
+	deaf, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "@kcoord-" + t.Name(), Net: "unixgram"})
+	if err != nil {
+		t.Skip("no abstract sockets here")
+	}
+	defer deaf.Close()
+	t.Setenv("NOTIFY_SOCKET", "@kcoord-"+t.Name())
+	n := newNotifier()
+	defer n.socket.Close()
+	for {
+		_ = n.socket.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		if _, err := n.socket.Write([]byte("x")); err != nil {
+			break // there is no room left
+		}
+	}
+	_ = n.socket.SetWriteDeadline(time.Time{})
+	told := make(chan struct{})
+	go func() {
+		n.ready()
+		n.stopping()
+		close(told)
+	}()
+	select {
+	case <-told:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits for systemd")
+	}
+}
