@@ -274,14 +274,16 @@ func protocolsOf(r Join) []protocol {
 	ps := make([]protocol, 0, len(r.Protocols))
 	for _, p := range r.Protocols {
 		if !slices.ContainsFunc(ps, func(q protocol) bool { return q.name == p.Name }) {
-			ps = append(ps, protocol{p.Name, bytes.Clone(p.Metadata)})
+			ps = append(ps, protocol{p.Name, bytes.Clone(p.Metadata), string(p.UnknownTags.AppendEach(nil))})
 		}
 	}
 	return ps
 }
 
 func sameProtocols(a, b []protocol) bool {
-	return slices.EqualFunc(a, b, func(x, y protocol) bool { return x.name == y.name && bytes.Equal(x.metadata, y.metadata) })
+	return slices.EqualFunc(a, b, func(x, y protocol) bool {
+		return x.name == y.name && bytes.Equal(x.metadata, y.metadata) && x.tags == y.tags
+	})
 }
 
 func millis(ms int32) time.Duration { return time.Duration(ms) * time.Millisecond }

@@ -66,6 +66,7 @@ type member struct {
 type protocol struct {
 	name     string
 	metadata []byte
+	tags     string // fields that nobody here knows: other ones are news, as in Kafka
 }
 
 func newLiveGroup(e *entry, now time.Time) *liveGroup {
@@ -90,7 +91,7 @@ func loadedGroup(e *entry, c *state.Classic) *liveGroup {
 		g.add(&member{
 			id: w.ID, instance: w.InstanceID, clientID: w.ClientID, clientHost: w.ClientHost,
 			rebalanceTimeout: w.RebalanceTimeout, sessionTimeout: w.SessionTimeout,
-			protocols: []protocol{{name, w.Subscription}}, assignment: w.Assignment,
+			protocols: []protocol{{name: name, metadata: w.Subscription}}, assignment: w.Assignment,
 		})
 		if c.Leader != nil && w.ID == *c.Leader {
 			g.leader = g.members[w.ID]

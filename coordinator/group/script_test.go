@@ -176,7 +176,11 @@ func (s *script) join() {
 			metadata = subscriptionOf(strings.Split(topics, "+")...)
 		}
 		if name != "" {
-			r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: name, Metadata: []byte(metadata)})
+			p := kmsg.JoinGroupRequestProtocol{Name: name, Metadata: []byte(metadata)}
+			if tag, ok := s.args["tag"]; ok {
+				p.UnknownTags.Set(7, []byte(tag))
+			}
+			r.Protocols = append(r.Protocols, p)
 		}
 	}
 	name := s.who()
