@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -12,6 +13,7 @@ import (
 // and wants to know. Each message is one datagram, and one that is lost is nobody's loss.
 type notifier struct {
 	socket   *net.UnixConn
+	telling  sync.Mutex    // one at a time and in turn: signs of life keep nobody from telling
 	watchdog time.Duration // within which a sign of life is expected; 0: not
 }
 
@@ -40,6 +42,8 @@ const heard = time.Second
 
 func (n *notifier) tell(state string) {
 	if n.socket != nil {
+		n.telling.Lock()
+		defer n.telling.Unlock()
 		_ = n.socket.SetWriteDeadline(time.Now().Add(heard))
 		_, _ = n.socket.Write([]byte(state)) // systemd is gone, or hears nothing: nobody to tell
 	}

@@ -77,6 +77,10 @@ func TestNobodyHears(t *testing.T) {
 		}
 	}
 	_ = n.socket.SetWriteDeadline(time.Time{})
+	n.watchdog = time.Millisecond
+	ended := make(chan struct{})
+	defer close(ended)
+	go n.live(ended, func() bool { return true })
 	told := make(chan struct{})
 	go func() {
 		n.ready()
