@@ -29,8 +29,10 @@ func peekMarkers(version int16, body []byte) (verdict, bool) {
 	return passOn, true
 }
 
-// writeTxnMarkers writes markers to partitions of __consumer_offsets, which are here,
-// and has the broker write those to others.
+// writeTxnMarkers writes markers to partitions of __consumer_offsets, which are here, and has the broker write
+// all of them. For it has a topic of that name, too: what it knows of pending offsets is from before kcoord, and
+// who ends it is its own coordinator, which finds itself by kcoord's address, or a person with Kafka's tools.
+// Would it not be told, they were pending for ever when somebody went back to it.
 func (k *call) writeTxnMarkers(body []byte) error {
 	req := kmsg.NewPtrWriteTxnMarkersRequest()
 	req.Version = k.version
@@ -57,7 +59,14 @@ func (k *call) writeTxnMarkers(body []byte) error {
 	k.parts, k.missing = make([]part, len(ours)), len(ours)
 	k.answer = func(k *call, _ group.Response, err error) kmsg.Response {
 		for i, one := range ours {
-			codes[markerAt{one.ProducerID, txn.OffsetsTopic, one.Topics[0].Partitions[0]}] = markedCode(k.partOr(i, err))
+			at := markerAt{one.ProducerID, txn.OffsetsTopic, one.Topics[0].Partitions[0]}
+			there, told := codes[at]
+			switch here := markedCode(k.partOr(i, err)); {
+			case here != 0 || told && there == codeUnknownTopicOrPartition:
+				codes[at] = here
+			case !told: // once more, then: here that changes nothing
+				codes[at] = kerr.NotLeaderForPartition.Code
+			}
 		}
 		return k.marked(req, codes)
 	}
@@ -81,28 +90,11 @@ type markerAt struct {
 	partition int32
 }
 
-// brokersMarkers has the broker write what is not ours. What it says nothing of is not written.
+// brokersMarkers has the broker write them. What it says nothing of is not written.
 func (k *call) brokersMarkers(req *kmsg.WriteTxnMarkersRequest) map[markerAt]int16 {
-	rest := kmsg.NewPtrWriteTxnMarkersRequest()
-	rest.Version = req.Version
-	for _, m := range req.Markers {
-		others := m
-		others.Topics = nil
-		for _, t := range m.Topics {
-			if t.Topic != txn.OffsetsTopic {
-				others.Topics = append(others.Topics, t)
-			}
-		}
-		if others.Topics != nil {
-			rest.Markers = append(rest.Markers, others)
-		}
-	}
 	codes := map[markerAt]int16{}
-	if rest.Markers == nil {
-		return codes
-	}
-	resp := rest.ResponseKind().(*kmsg.WriteTxnMarkersResponse)
-	if err := upstream.AskOnce(k.c.context(), func(context.Context) (net.Conn, error) { return k.c.dial() }, rest, resp); err != nil {
+	resp := req.ResponseKind().(*kmsg.WriteTxnMarkersResponse)
+	if err := upstream.AskOnce(k.c.context(), func(context.Context) (net.Conn, error) { return k.c.dial() }, req, resp); err != nil {
 		return codes
 	}
 	for _, m := range resp.Markers { // in any order

@@ -73,7 +73,7 @@ func TestMarkersOfABrokerInAnyOrder(t *testing.T) {
 	s := withNode(t)
 	f := func() (net.Conn, error) {
 		here, there := net.Pipe()
-		go answerMarkersBackwards(t, there)
+		go answerMarkersBackwards(t, there, 0)
 		return here, nil
 	}
 	s.passTo.Store(&f)
@@ -84,8 +84,31 @@ func TestMarkersOfABrokerInAnyOrder(t *testing.T) {
 	}
 }
 
+// The broker has a __consumer_offsets of its own, with offsets that were pending before kcoord came. What it says of
+// a marker counts, but where it has no such topic; where it says nothing, who sent the marker comes again.
+func TestMarkersOfOffsetsAreTheBrokersToo(t *testing.T) {
+	s := withNode(t)
+	t.Cleanup(func() { s.passTo.Store(nil) })
+	for _, tc := range []struct{ broker, want int16 }{{0, 0}, {3, 0}, {6, 6}, {47, 47}, {-2, 6}} {
+		f := func() (net.Conn, error) {
+			if tc.broker == -2 {
+				return nil, net.ErrClosed
+			}
+			here, there := net.Pipe()
+			go answerMarkersBackwards(t, there, tc.broker)
+			return here, nil
+		}
+		s.passTo.Store(&f)
+		got := writeMarkers(s.client(), 1, markersOf(7, 0, "__consumer_offsets-1"))
+		if want := fmt.Sprintf("7: __consumer_offsets[1 %d]; ", tc.want); got != want {
+			t.Errorf("the broker says %d: %s, not %s", tc.broker, got, want)
+		}
+	}
+}
+
 // answerMarkersBackwards is a broker that has written all markers, and tells of the last one first.
-func answerMarkersBackwards(t *testing.T, nc net.Conn) {
+// offsets is its code for what is in __consumer_offsets.
+func answerMarkersBackwards(t *testing.T, nc net.Conn, offsets int16) {
 	defer nc.Close()
 	for {
 		var size [4]byte
@@ -118,7 +141,11 @@ func answerMarkersBackwards(t *testing.T, nc net.Conn) {
 				for _, mt := range m.Topics {
 					rt := kmsg.WriteTxnMarkersResponseMarkerTopic{Topic: mt.Topic}
 					for _, p := range mt.Partitions {
-						rt.Partitions = append(rt.Partitions, kmsg.WriteTxnMarkersResponseMarkerTopicPartition{Partition: p})
+						rp := kmsg.WriteTxnMarkersResponseMarkerTopicPartition{Partition: p}
+						if mt.Topic == "__consumer_offsets" {
+							rp.ErrorCode = offsets
+						}
+						rt.Partitions = append(rt.Partitions, rp)
 					}
 					rm.Topics = append(rm.Topics, rt)
 				}
