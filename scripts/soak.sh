@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 duration=${1:-10m}
 [ $# -eq 0 ] || shift
 files=$(ulimit -Hn)
-[ "$files" = unlimited ] || [ "$files" -ge 11000 ] || { echo "soak: 11000 open files are needed, $files are allowed"; exit 1; }
+[ "$files" = unlimited ] || [ "$files" -ge 13000 ] || { echo "soak: 13000 open files are needed, $files are allowed"; exit 1; }
 ulimit -n "$files"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/kcoord-soak-bin-XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
