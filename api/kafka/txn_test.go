@@ -100,12 +100,19 @@ func (s *stage) fakeBroker(t *testing.T) *broker {
 	s.passTo.Store(&f)
 	t.Cleanup(func() {
 		s.passTo.Store(nil)
-		for _, nc := range b.open {
-			nc.Close()
-		}
-		b.left.Wait()
+		b.hangUp()
 	})
 	return b
+}
+
+// hangUp ends the connections, and waits until the broker has left them.
+func (b *broker) hangUp() {
+	b.mu.Lock()
+	for _, nc := range b.open {
+		nc.Close()
+	}
+	b.mu.Unlock()
+	b.left.Wait()
 }
 
 func (b *broker) serve(nc net.Conn) {

@@ -80,10 +80,7 @@ func TestSilentProduceRefusedInPart(t *testing.T) {
 	req.Acks = 0
 	c.send(11, req)
 	c.closed()
-	for _, nc := range b.open { // what the broker reads, it has read now
-		nc.Close()
-	}
-	b.left.Wait()
+	b.hangUp() // what it reads, it has read now
 	if got, _ := b.last(); got == nil || len(got.Topics[0].Partitions) != 1 || got.Topics[0].Partitions[0].Partition != 0 {
 		t.Errorf("the broker got %+v", got)
 	}
