@@ -92,8 +92,8 @@ func (s *stage) fakeBroker(t *testing.T) *broker {
 	f := func() (net.Conn, error) {
 		here, there := net.Pipe()
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.open = append(b.open, there)
-		b.mu.Unlock()
 		b.left.Go(func() { b.serve(there) })
 		return here, nil
 	}
