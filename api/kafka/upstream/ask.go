@@ -39,20 +39,6 @@ func (t *Topics) Ask(ctx context.Context, names []string, ids [][16]byte) error 
 	}
 }
 
-// Absent returns those of the names that the broker says it does not have.
-func (t *Topics) Absent(ctx context.Context, names []string) ([]string, error) {
-	if err := t.Ask(ctx, names, nil); err != nil {
-		return nil, err
-	}
-	var absent []string
-	for _, n := range names {
-		if t.Asked(n) == nil {
-			absent = append(absent, n)
-		}
-	}
-	return absent, nil
-}
-
 // answer puts the questions of several callers in one request.
 func (b *Broker) answer(ctx context.Context, l *link, asks []*ask) {
 	names, ids := map[string]bool{}, map[[16]byte]bool{}

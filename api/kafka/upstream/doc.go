@@ -20,8 +20,7 @@
 //     deletion, no topic of that name is shown to anybody (commits to it are asked
 //     to try again), so that the first offsets of a new one come after.
 //
-// What is not seen: a topic deleted while kcoord was down. Absent answers that
-// for a list of names.
+// What is not seen: a topic deleted while kcoord was down.
 //
 // One goroutine, owned by the Broker, asks all questions, one at a time, over
 // one connection of its own.

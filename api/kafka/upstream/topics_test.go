@@ -39,9 +39,6 @@ func TestFindAndAsk(t *testing.T) {
 		if v.Asked("b") == nil || v.AskedID(id(3)) == nil || v.Asked("none") != nil || v.FindID(id(9)) != nil || v.FindID([16]byte{}) != nil {
 			t.Fatal("what was asked for is not what is found")
 		}
-		if absent, err := v.Absent(context.Background(), []string{"a", "gone"}); err != nil || !slices.Equal(absent, []string{"gone"}) {
-			t.Fatal(absent, err)
-		}
 		b.with(func() { b.topics["a"] = Topic{"a", id(1), 5} })
 		time.Sleep(1100 * time.Millisecond) // fake
 		if !v.Find([]byte("a")).Has(4) {
