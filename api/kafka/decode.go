@@ -40,14 +40,16 @@ func (d *decoder) int64() int64 {
 	return 0
 }
 
+// uvarint reads a number or a length. For Kafka one beyond an int is negative, and so a null string, or no
+// tagged fields: nobody sends such, and kmsg, which reads the other requests, takes it for malformed.
 func (d *decoder) uvarint() int {
 	v, n := binary.Uvarint(d.b)
-	if n <= 0 || n > 5 || v > math.MaxUint32 {
+	if n <= 0 || n > 5 || v > math.MaxInt32 {
 		d.bad, d.b = true, nil
 		return 0
 	}
 	d.b = d.b[n:]
-	return int(int32(v))
+	return int(v)
 }
 
 // size reads the length of a string. Any that is negative is null, as in Kafka.
