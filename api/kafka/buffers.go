@@ -56,12 +56,11 @@ func outBuffer(large bool) *[]byte {
 }
 
 func outBufferUsed(b *[]byte) {
+	*b = (*b)[:0]
 	switch size := cap(*b); {
 	case size <= 2*flushAt:
-		*b = (*b)[:0]
 		outBuffers.Put(b)
 	case size <= mostAnswer:
-		*b = (*b)[:0]
 		largeOutBuffers.Put(b)
 	}
 }

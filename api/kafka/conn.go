@@ -163,17 +163,26 @@ func (c *conn) header(h *header, n int) error {
 	return nil
 }
 
-// own gathers a request for us, and hands it over.
-func (c *conn) own(a *api, h *header, n int) error {
+// gather reads a request, with its header to the end.
+func (c *conn) gather(a *api, h *header, n int) ([]byte, error) {
 	b, err := c.in.ahead(n)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h.parse(b) // again, as the buffer may have moved
 	if h.version >= a.flexible && h.version <= a.max {
 		if whole, err := h.tags(b); err != nil || !whole {
-			return errMalformed
+			return nil, errMalformed
 		}
+	}
+	return b, nil
+}
+
+// own gathers a request for us, and hands it over.
+func (c *conn) own(a *api, h *header, n int) error {
+	b, err := c.gather(a, h, n)
+	if err != nil {
+		return err
 	}
 	if c.clientID != string(h.clientID) {
 		c.clientID = recordbin.JavaString(h.clientID)

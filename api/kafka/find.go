@@ -47,7 +47,7 @@ func (k *call) findCoordinator(body []byte) error {
 		return nil
 	}
 	message := "" // newer versions tell of a type alone that Kafka does not have
-	if unknown := req.CoordinatorType < 0 || req.CoordinatorType > shareCoordinator; unknown {
+	if req.CoordinatorType < 0 || req.CoordinatorType > shareCoordinator {
 		message = kerr.InvalidRequest.Description
 	}
 	for _, key := range req.CoordinatorKeys {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"testing"
@@ -42,12 +41,8 @@ func (s *stage) passOnTo() *behindTest {
 			go func() {
 				defer nc.Close()
 				for {
-					var size [4]byte
-					if _, err := io.ReadFull(nc, size[:]); err != nil {
-						return
-					}
-					f := make([]byte, binary.BigEndian.Uint32(size[:]))
-					if _, err := io.ReadFull(nc, f); err != nil {
+					f, err := readFrame(nc)
+					if err != nil {
 						return
 					}
 					b.came <- f

@@ -72,9 +72,13 @@ func OpenGateway(listen, advertise Ports, log zerolog.Logger) (*Gateway, error) 
 
 // Close closes the ports. A Server that has the gateway does it itself.
 func (g *Gateway) Close() {
+	g.each(func(p *port) { p.l.Close() })
+}
+
+func (g *Gateway) each(visit func(*port)) {
 	g.open.Range(func(_, p any) bool {
 		if p := p.(*port); p != nil {
-			p.l.Close()
+			visit(p)
 		}
 		return true
 	})
@@ -90,12 +94,7 @@ func (g *Gateway) Addr(id int32) net.Addr {
 
 // Addrs are where all ports listen.
 func (g *Gateway) Addrs() (all []net.Addr) {
-	g.open.Range(func(_, p any) bool {
-		if p := p.(*port); p != nil {
-			all = append(all, p.l.Addr())
-		}
-		return true
-	})
+	g.each(func(p *port) { all = append(all, p.l.Addr()) })
 	return all
 }
 
@@ -103,9 +102,7 @@ func (g *Gateway) Addrs() (all []net.Addr) {
 // that get none. What was in the way of a port may be gone when it sees the broker again.
 func (g *Gateway) See(ids []int32) {
 	for _, id := range ids {
-		if g.port(id) == nil {
-			g.openLate(id)
-		}
+		g.openLate(id)
 	}
 }
 

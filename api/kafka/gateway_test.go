@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -119,12 +118,8 @@ func (c *cluster) with(f func()) {
 func (c *cluster) serve(n *fakeNode, nc net.Conn) {
 	defer nc.Close()
 	for {
-		var size [4]byte
-		if _, err := io.ReadFull(nc, size[:]); err != nil {
-			return
-		}
-		f := make([]byte, binary.BigEndian.Uint32(size[:]))
-		if _, err := io.ReadFull(nc, f); err != nil {
+		f, err := readFrame(nc)
+		if err != nil {
 			return
 		}
 		r := kbin.Reader{Src: f}

@@ -281,16 +281,25 @@ func (c *client) send(version int16, req kmsg.Request) int32 {
 	return c.corr
 }
 
+// readFrame reads what a length precedes.
+func readFrame(nc net.Conn) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(nc, size[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(nc, b)
+	return b, err
+}
+
 // raw reads one answer: its correlation id and what follows.
 func (c *client) raw() (int32, []byte, error) {
 	c.nc.SetReadDeadline(time.Now().Add(20 * time.Second))
-	var head [8]byte
-	if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+	b, err := readFrame(c.nc)
+	if err != nil {
 		return 0, nil, err
 	}
-	body := make([]byte, binary.BigEndian.Uint32(head[:])-4)
-	_, err := io.ReadFull(c.nc, body)
-	return int32(binary.BigEndian.Uint32(head[4:])), body, err
+	return int32(binary.BigEndian.Uint32(b)), b[4:], nil
 }
 
 // recv reads the answer to a request.

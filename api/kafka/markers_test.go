@@ -3,7 +3,6 @@ package kafka
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"testing"
@@ -111,12 +110,8 @@ func TestMarkersOfOffsetsAreTheBrokersToo(t *testing.T) {
 func answerMarkersBackwards(t *testing.T, nc net.Conn, offsets int16) {
 	defer nc.Close()
 	for {
-		var size [4]byte
-		if _, err := io.ReadFull(nc, size[:]); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(size[:]))
-		if _, err := io.ReadFull(nc, body); err != nil {
+		body, err := readFrame(nc)
+		if err != nil {
 			return
 		}
 		var h header

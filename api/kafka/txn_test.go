@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"encoding/binary"
-	"io"
 	"net"
 	"reflect"
 	"sync"
@@ -118,12 +117,8 @@ func (b *broker) hangUp() {
 func (b *broker) serve(nc net.Conn) {
 	defer nc.Close()
 	for {
-		var size [4]byte
-		if _, err := io.ReadFull(nc, size[:]); err != nil {
-			return
-		}
-		body := make([]byte, binary.BigEndian.Uint32(size[:]))
-		if _, err := io.ReadFull(nc, body); err != nil {
+		body, err := readFrame(nc)
+		if err != nil {
 			return
 		}
 		var h header

@@ -49,15 +49,9 @@ type produced struct {
 
 // passTransactional passes a transactional Produce of n bytes on.
 func (c *conn) passTransactional(a *api, h *header, n int, what verdict) error {
-	b, err := c.in.ahead(n)
+	b, err := c.gather(a, h, n)
 	if err != nil {
 		return err
-	}
-	h.parse(b) // again, as the buffer may have moved
-	if h.version >= a.flexible {
-		if whole, err := h.tags(b); err != nil || !whole {
-			return errMalformed
-		}
 	}
 	c.clientID = intern(c.clientID, h.clientID)
 	req := kmsg.NewPtrProduceRequest()

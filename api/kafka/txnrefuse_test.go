@@ -18,15 +18,18 @@ func whole(batch []byte) []byte {
 	return batch
 }
 
+// producing is a client that has begun as producer p of id x, a topic "t", and a broker.
+func producing(t *testing.T) (c *client, topic [16]byte, x string, p *kmsg.InitProducerIDResponse, b *broker) {
+	s := withNode(t, towardsKafka)
+	topic, c, x = s.topic("t"), s.client(), "x"
+	p = begin(c, x)
+	return c, topic, x, p, s.fakeBroker(t)
+}
+
 // Of a Produce of two producers nothing is written, whatever else is wrong with it.
 func TestProduceOfTwoProducers(t *testing.T) {
-	s := withNode(t, towardsKafka)
-	id := s.topic("t")
-	c := s.client()
-	x := "x"
-	p := begin(c, x)
+	c, id, x, p, b := producing(t)
 	other := begin(c, "y")
-	b := s.fakeBroker(t)
 	for _, v := range []int16{3, 9, 12, 13} {
 		req := produce(&x, records(p, true), to("t", id, 0, 1, 77), to("nowhere", [16]byte{9}, 0))
 		req.Topics[0].Partitions[1].Records = records(other, true)
@@ -53,12 +56,7 @@ func TestProduceOfTwoProducers(t *testing.T) {
 
 // One of another producer that does not exist changes nothing: the broker says so.
 func TestProduceOfAnotherProducerToNowhere(t *testing.T) {
-	s := withNode(t, towardsKafka)
-	id := s.topic("t")
-	c := s.client()
-	x := "x"
-	p := begin(c, x)
-	b := s.fakeBroker(t)
+	c, id, x, p, b := producing(t)
 	req := produce(&x, records(p, true), to("t", id, 0, 77))
 	req.Topics[0].Partitions[1].Records = records(begin(c, "y"), true)
 	do[*kmsg.ProduceResponse](c, 12, req)
@@ -69,12 +67,7 @@ func TestProduceOfAnotherProducerToNowhere(t *testing.T) {
 
 // Without an answer the connection ends also where only a part was refused; the rest is written.
 func TestSilentProduceRefusedInPart(t *testing.T) {
-	s := withNode(t, towardsKafka)
-	id := s.topic("t")
-	c := s.client()
-	x := "x"
-	p := begin(c, x)
-	b := s.fakeBroker(t)
+	c, id, x, p, b := producing(t)
 	do[*kmsg.AddPartitionsToTxnResponse](c, 3, addOf(p, x, kmsg.AddPartitionsToTxnRequestTopic{Topic: "t", Partitions: []int32{0}}))
 	req := produce(&x, records(p, true), to("t", id, 0, 1))
 	req.Acks = 0
@@ -88,12 +81,7 @@ func TestSilentProduceRefusedInPart(t *testing.T) {
 
 // Records that no broker takes are not of a transaction: it says what is wrong, and gets them as they are.
 func TestProduceOfWhatTheBrokerRefuses(t *testing.T) {
-	s := withNode(t, towardsKafka)
-	id := s.topic("t")
-	c := s.client()
-	x := "x"
-	p := begin(c, x)
-	b := s.fakeBroker(t)
+	c, id, x, p, b := producing(t)
 	two := slices.Concat(whole(records(p, true)), whole(records(p, true)))
 	nobody := whole(records(&kmsg.InitProducerIDResponse{ProducerID: -1, ProducerEpoch: -1}, true))
 	for _, recs := range [][]byte{two, nobody} {
