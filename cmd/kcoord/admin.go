@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -62,7 +61,7 @@ func (a *adminFlags) ask(ctx context.Context, call func(context.Context, api) er
 
 // stay is ask without a bound.
 func (a *adminFlags) stay(ctx context.Context, call func(context.Context, api) error) error {
-	if host, port, err := net.SplitHostPort(a.Admin); err != nil || host == "" || port == "" {
+	if !isHostPort(a.Admin) {
 		return mistake{fmt.Errorf("--admin %q: say it as HOST:PORT", a.Admin)}
 	}
 	conn, err := grpc.NewClient(a.Admin, grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/kcoord/kcoord/internal/check"
@@ -22,7 +21,7 @@ func (c *checkCommand) Run(ctx context.Context) error {
 	if strings.Contains(c.Upstream, ",") {
 		return mistake{fmt.Errorf("--upstream %s: name one broker, and check the others after it", c.Upstream)}
 	}
-	if host, port, err := net.SplitHostPort(c.Upstream); err != nil || host == "" || port == "" {
+	if !isHostPort(c.Upstream) {
 		return mistake{fmt.Errorf("--upstream %s: say it as HOST:PORT", c.Upstream)}
 	}
 	found := check.All(ctx, check.Options{Upstream: c.Upstream, Listen: c.Listen, Advertise: c.Advertise, Data: c.Data})

@@ -15,6 +15,12 @@ import (
 // oneLine is an error's text without line breaks, and without what a terminal would obey.
 func oneLine(err error) string { return table.Plain(strings.Join(strings.Fields(err.Error()), " ")) }
 
+// isHostPort says whether an address names both.
+func isHostPort(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	return err == nil && host != "" && port != ""
+}
+
 // listen opens a port, or says what is in the way of it.
 func listen(address, flag string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)

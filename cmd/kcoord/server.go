@@ -36,6 +36,7 @@ import (
 type server struct {
 	load     func() (config.Config, error) // reads the settings anew
 	config   config.Config                 // at the start
+	files    files
 	mu       sync.Mutex
 	running  config.Config // of mu: what config has become
 	notify   *notifier
@@ -61,7 +62,7 @@ func runServer(ctx context.Context, c config.Config, load func() (config.Config,
 	signal.Notify(hangup, syscall.SIGHUP) // from here on: it would end the process
 	defer signal.Stop(hangup)
 	s := &server{
-		load: load, notify: newNotifier(), config: c, running: c, log: newLog(c),
+		load: load, notify: newNotifier(), config: c, files: shareFiles(fileLimit()), running: c, log: newLog(c),
 		metrics: prometheus.NewRegistry(), failed: make(chan error, 3),
 	}
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -184,7 +185,7 @@ func (s *server) openBackend() (*pebblelog.Backend, error) {
 		return nil, err
 	}
 	backend, err := pebblelog.Open(filepath.Join(s.config.Data, "coordinator"), coordinator.Index, pebblelog.Options{
-		MaxOpenFiles: shareFiles(fileLimit()).tables,
+		MaxOpenFiles: s.files.tables,
 		Logf:         func(format string, args ...any) { s.log.Debug().Str("part", "pebble").Msgf(format, args...) },
 	})
 	if err != nil {
@@ -235,7 +236,7 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 	if p.http != nil {
 		h := newHTTP(s.metrics, s.ready)
 		s.later(h.Shutdown)
-		s.run("http", func() error { return h.Serve(bounded(p.http, shareFiles(fileLimit()).http)) })
+		s.run("http", func() error { return h.Serve(bounded(p.http, s.files.http)) })
 	}
 	if p.admin != nil {
 		if err := s.serveAdmin(p, node, advertised); err != nil {
@@ -246,7 +247,7 @@ func (s *server) serve(p ports, node *coordinator.Node, advertised string) error
 		Coordinator: node, Transactions: node, Versions: node, OffsetsPartitions: node.Partitions(),
 		TransactionVersion: int16(s.config.TransactionVersion), Embedded: s.config.Upstream == "" && s.gateway == nil,
 		Upstream: s.upstream, Gateway: s.gateway, Advertised: s.config.Advertise,
-		Limits: limits(s.config), MaxSockets: shareFiles(fileLimit()).sockets, Log: s.log, Metrics: s.metrics,
+		Limits: limits(s.config), MaxSockets: s.files.sockets, Log: s.log, Metrics: s.metrics,
 	})
 	s.kafka = k
 	s.later(func(ctx context.Context) error {
@@ -270,7 +271,7 @@ func (s *server) serveAdmin(p ports, node *coordinator.Node, advertised string) 
 		Version: version, Listen: p.kafka.Addr().String(), Advertised: advertised, Upstream: s.config.Upstream,
 	}})
 	s.later(func(ctx context.Context) error { a.Drain(ctx); return nil })
-	s.run("admin", func() error { return a.Serve(bounded(p.admin, shareFiles(fileLimit()).admin)) })
+	s.run("admin", func() error { return a.Serve(bounded(p.admin, s.files.admin)) })
 	return nil
 }
 
