@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 10,000 connections, 1,000 groups and 100,000 offsets for DURATION (10m), every second part of it with clients that
+# 10,000 connections, 1,000 groups and 100,000 offsets for DURATION (10m), every third part of it with clients that
 # misbehave in each known way: nothing of them may stay, nor may the others notice (internal/soak). Takes some minutes
 # more than DURATION, and two cores that nobody else uses: p99 is compared.
 #

@@ -16,7 +16,7 @@ type plan struct {
 	kcoord   string
 	upstream string // a real broker instead of kfake; its topic must be there
 	duration time.Duration
-	rounds   int // of a calm phase and one with the others
+	rounds   int // of a calm phase, one with the others elsewhere and one with them
 	listen   string
 
 	connections, groups, offsets       int
@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&p.upstream, "upstream", "", "broker to put kcoord in front of, instead of one of its own")
 	flag.StringVar(&p.listen, "listen", "127.0.0.1:0", "where kcoord listens")
 	flag.DurationVar(&p.duration, "duration", 10*time.Minute, "of all phases together")
-	flag.IntVar(&p.rounds, "rounds", 10, "of two phases each: without the misbehaving ones, with them")
+	flag.IntVar(&p.rounds, "rounds", 10, "of three phases each: without the misbehaving ones, with them at another kcoord on this machine, with them")
 	flag.IntVar(&p.connections, "connections", 10_000, "of members, one each")
 	flag.IntVar(&p.groups, "groups", 1000, "that share the members")
 	flag.IntVar(&p.offsets, "offsets", 100_000, "that the groups share")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -14,10 +15,19 @@ import (
 	"time"
 )
 
+// company is where the misbehaving ones are in a phase.
+type company int
+
+const (
+	calm      company = iota // they rest
+	elsewhere                // at another kcoord on this machine: what p99 is then, the machine does
+	beside                   // where those that behave are
+	companies
+)
+
 // phase is what was seen of one.
 type phase struct {
 	name  string
-	with  bool // the misbehaving ones
 	took  time.Duration
 	tally *tally
 	cpu   float64 // of kcoord, in cores
@@ -56,15 +66,21 @@ func soak(ctx context.Context, p plan) (err error) {
 	if upstream == "" {
 		upstream = others.broker
 	}
-	s, err := start(ctx, p, upstream, folder)
+	s, err := start(ctx, p, upstream, filepath.Join(folder, "kcoord"))
 	if err != nil {
 		return err
 	}
-	return p.against(ctx, s, others)
+	other, err := p.decoy(ctx, upstream, filepath.Join(folder, "decoy"))
+	if err != nil {
+		s.kill()
+		return err
+	}
+	defer other.close()
+	return p.against(ctx, s, other, others)
 }
 
 // against runs the phases against a kcoord that has started.
-func (p plan) against(ctx context.Context, s *server, others *gang) error {
+func (p plan) against(ctx context.Context, s *server, other *decoy, others *gang) error {
 	began := time.Now()
 	ended := false
 	defer func() {
@@ -93,10 +109,10 @@ func (p plan) against(ctx context.Context, s *server, others *gang) error {
 	heading(os.Stdout, base)
 	var phases []phase
 	for _, only := range p.habits() {
-		for _, with := range []bool{false, true} {
-			ph, err := p.phase(ctx, s, f, others, with, only, base)
+		for with := range companies {
+			ph, err := p.phase(ctx, s, other, f, others, with, only, base)
 			if err != nil {
-				return errors.Join(err, f.errors())
+				return errors.Join(err, f.errors(), other.fleet.errors())
 			}
 			phases = append(phases, ph)
 			ph.print(os.Stdout)
@@ -172,15 +188,14 @@ func (f *fleet) warm(ctx context.Context) error {
 }
 
 // phase runs one, and waits until kcoord is as before.
-func (p plan) phase(ctx context.Context, s *server, f *fleet, others *gang, with bool, only string, base state) (ph phase, err error) {
-	if ph.with, ph.name = with, "calm"; with {
-		ph.name = "bad"
-		if p.each {
-			ph.name = strings.ReplaceAll(strings.Trim(only, "^$"), `\`, "")
-		}
+func (p plan) phase(ctx context.Context, s *server, other *decoy, f *fleet, others *gang, with company, only string, base state) (ph phase, err error) {
+	ph.name = [companies]string{"calm", "elsewhere", "bad"}[with]
+	if p.each && with == beside {
+		ph.name = strings.ReplaceAll(strings.Trim(only, "^$"), `\`, "")
 	}
-	if with {
-		if err := others.begin(ctx, order{Addr: s.addr, Groups: p.groups, Only: only}); err != nil {
+	if with != calm {
+		at := [companies]*server{elsewhere: other.server, beside: s}[with]
+		if err := others.begin(ctx, order{Addr: at.addr, Groups: p.groups, Only: only}); err != nil {
 			return ph, err
 		}
 	}
@@ -195,7 +210,7 @@ func (p plan) phase(ctx context.Context, s *server, f *fleet, others *gang, with
 		return ph, ctx.Err()
 	case <-s.exited:
 		return ph, s.over("in the middle of a phase")
-	case <-time.After(p.duration / time.Duration(2*p.rounds)):
+	case <-time.After(p.duration / time.Duration(int(companies)*p.rounds)):
 	}
 	ph.tally, ph.took = stop(), time.Since(began)
 	ph.busy = (machineSeconds() - busy) / ph.took.Seconds()
@@ -203,7 +218,7 @@ func (p plan) phase(ctx context.Context, s *server, f *fleet, others *gang, with
 		return ph, err
 	}
 	ph.cpu = (ph.peak.cpu - before.cpu) / ph.took.Seconds()
-	if with {
+	if with != calm {
 		if _, err := others.tell(order{}); err != nil {
 			return ph, err
 		}

@@ -29,6 +29,9 @@ type server struct {
 
 // start starts kcoord in front of a broker, and waits until it is ready.
 func start(ctx context.Context, p plan, upstream, folder string) (*server, error) {
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		return nil, err
+	}
 	s := &server{exited: make(chan struct{}), log: filepath.Join(folder, "log")}
 	s.cmd = exec.Command(p.kcoord, "serve", "--listen", p.listen, "--http", "127.0.0.1:0", "--upstream", upstream,
 		"--data", filepath.Join(folder, "data"), "--log-format", "json",
