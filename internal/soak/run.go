@@ -25,6 +25,16 @@ const (
 	companies
 )
 
+// run is one of soak, and who takes part.
+type run struct {
+	plan
+	server *server
+	decoy  *decoy
+	fleet  *fleet
+	others *gang
+	base   state // of server at rest
+}
+
 // phase is what was seen of one.
 type phase struct {
 	name  string
@@ -70,30 +80,25 @@ func soak(ctx context.Context, p plan) (err error) {
 	if err != nil {
 		return err
 	}
+	defer s.kill() // should it not have been stopped
 	other, err := p.decoy(ctx, upstream, filepath.Join(folder, "decoy"))
 	if err != nil {
-		s.kill()
 		return err
 	}
 	defer other.close()
-	return p.against(ctx, s, other, others)
+	r := &run{plan: p, server: s, decoy: other, others: others}
+	return r.all(ctx)
 }
 
-// against runs the phases against a kcoord that has started.
-func (p plan) against(ctx context.Context, s *server, other *decoy, others *gang) error {
+// all gathers those that behave, and runs the phases.
+func (r *run) all(ctx context.Context) (err error) {
 	began := time.Now()
-	ended := false
-	defer func() {
-		if !ended {
-			s.kill()
-		}
-	}()
-	f, err := gather(ctx, p, s.addr)
-	if err != nil {
+	if r.fleet, err = gather(ctx, r.plan, r.server.addr); err != nil {
 		return err
 	}
+	f := r.fleet
 	defer f.close()
-	fmt.Printf("%d groups of %d members joined in %s\n", p.groups, p.connections/p.groups, time.Since(began).Round(time.Millisecond))
+	fmt.Printf("%d groups of %d members joined in %s\n", r.groups, r.connections/r.groups, time.Since(began).Round(time.Millisecond))
 	sending, stop := context.WithCancel(ctx)
 	sent := make(chan struct{})
 	go func() { f.run(sending); close(sent) }()
@@ -102,33 +107,39 @@ func (p plan) against(ctx context.Context, s *server, other *decoy, others *gang
 	if err := f.warm(ctx); err != nil {
 		return err
 	}
-	base, err := s.look(ctx, true)
+	if r.base, err = r.server.look(ctx, true); err != nil {
+		return err
+	}
+	heading(os.Stdout, r.base)
+	phases, err := r.play(ctx)
+	if err != nil {
+		return errors.Join(err, f.errors(), r.decoy.fleet.errors())
+	}
+	did, err := r.others.tell(order{})
 	if err != nil {
 		return err
 	}
-	heading(os.Stdout, base)
-	var phases []phase
-	for _, only := range p.habits() {
+	fmt.Println()
+	for _, name := range slices.Sorted(maps.Keys(did.Acts)) {
+		fmt.Printf("%8d × %s\n", did.Acts[name], name)
+	}
+	fmt.Println()
+	return errors.Join(f.errors(), r.verdict(os.Stdout, phases), r.end(ctx))
+}
+
+// play runs one phase after another.
+func (r *run) play(ctx context.Context) (phases []phase, err error) {
+	for _, only := range r.habits() {
 		for with := range companies {
-			ph, err := p.phase(ctx, s, other, f, others, with, only, base)
+			ph, err := r.phase(ctx, with, only)
 			if err != nil {
-				return errors.Join(err, f.errors(), other.fleet.errors())
+				return nil, err
 			}
 			phases = append(phases, ph)
 			ph.print(os.Stdout)
 		}
 	}
-	r, err := others.tell(order{})
-	if err != nil {
-		return err
-	}
-	fmt.Println()
-	for _, name := range slices.Sorted(maps.Keys(r.Acts)) {
-		fmt.Printf("%8d × %s\n", r.Acts[name], name)
-	}
-	fmt.Println()
-	ended = true
-	return errors.Join(f.errors(), p.verdict(os.Stdout, phases), p.end(ctx, s, f, others))
+	return phases, nil
 }
 
 // drainFor is shutdown.timeout.ms, and spare what the end may take beyond it.
@@ -138,9 +149,10 @@ const (
 )
 
 // end stops kcoord while all are at it, the misbehaving ones, too.
-func (p plan) end(ctx context.Context, s *server, f *fleet, others *gang) error {
-	begun := others.begin(ctx, order{Addr: s.addr, Groups: p.groups, Only: p.only})
-	f.ending.Store(true)
+func (r *run) end(ctx context.Context) error {
+	s := r.server
+	begun := r.others.begin(ctx, order{Addr: s.addr, Groups: r.groups, Only: r.only})
+	r.fleet.ending.Store(true)
 	took, err := s.stop()
 	fmt.Printf("kcoord ended %s after SIGTERM, under all of that load; shutdown.timeout.ms is %s\n", took.Round(time.Millisecond), drainFor)
 	switch {
@@ -188,38 +200,23 @@ func (f *fleet) warm(ctx context.Context) error {
 }
 
 // phase runs one, and waits until kcoord is as before.
-func (p plan) phase(ctx context.Context, s *server, other *decoy, f *fleet, others *gang, with company, only string, base state) (ph phase, err error) {
+func (r *run) phase(ctx context.Context, with company, only string) (ph phase, err error) {
+	s := r.server
 	ph.name = [companies]string{"calm", "elsewhere", "bad"}[with]
-	if p.each && with == beside {
+	if r.each && with == beside {
 		ph.name = strings.ReplaceAll(strings.Trim(only, "^$"), `\`, "")
 	}
 	if with != calm {
-		at := [companies]*server{elsewhere: other.server, beside: s}[with]
-		if err := others.begin(ctx, order{Addr: at.addr, Groups: p.groups, Only: only}); err != nil {
+		at := [companies]*server{elsewhere: r.decoy.server, beside: s}[with]
+		if err := r.others.begin(ctx, order{Addr: at.addr, Groups: r.groups, Only: only}); err != nil {
 			return ph, err
 		}
 	}
-	before, err := s.look(ctx, false)
-	if err != nil {
+	if err := r.measure(ctx, &ph); err != nil {
 		return ph, err
 	}
-	busy := machineSeconds()
-	began, stop := time.Now(), f.measure()
-	select {
-	case <-ctx.Done():
-		return ph, ctx.Err()
-	case <-s.exited:
-		return ph, s.over("in the middle of a phase")
-	case <-time.After(p.duration / time.Duration(int(companies)*p.rounds)):
-	}
-	ph.tally, ph.took = stop(), time.Since(began)
-	ph.busy = (machineSeconds() - busy) / ph.took.Seconds()
-	if ph.peak, err = s.look(ctx, false); err != nil {
-		return ph, err
-	}
-	ph.cpu = (ph.peak.cpu - before.cpu) / ph.took.Seconds()
 	if with != calm {
-		if _, err := others.tell(order{}); err != nil {
+		if _, err := r.others.tell(order{}); err != nil {
 			return ph, err
 		}
 	}
@@ -227,13 +224,38 @@ func (p plan) phase(ctx context.Context, s *server, other *decoy, f *fleet, othe
 		if ph.after, err = s.look(ctx, false); err != nil {
 			return err
 		}
-		return ph.after.differs(base)
+		return ph.after.differs(r.base)
 	})
 	if err != nil {
 		return ph, fmt.Errorf("soak: a leak: %w", err)
 	}
 	ph.after, err = s.look(ctx, true)
-	return ph, errors.Join(err, f.errors())
+	return ph, errors.Join(err, r.fleet.errors())
+}
+
+// measure takes down what is seen while a phase lasts.
+func (r *run) measure(ctx context.Context, ph *phase) error {
+	s := r.server
+	before, err := s.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	busy := machineSeconds()
+	began, stop := time.Now(), r.fleet.measure()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.exited:
+		return s.over("in the middle of a phase")
+	case <-time.After(r.duration / time.Duration(int(companies)*r.rounds)):
+	}
+	ph.tally, ph.took = stop(), time.Since(began)
+	ph.busy = (machineSeconds() - busy) / ph.took.Seconds()
+	if ph.peak, err = s.look(ctx, false); err != nil {
+		return err
+	}
+	ph.cpu = (ph.peak.cpu - before.cpu) / ph.took.Seconds()
+	return nil
 }
 
 // Slack is what may differ without being a leak: goroutines and files of pebble at work, of
