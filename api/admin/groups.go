@@ -53,11 +53,11 @@ func (g *groups) DescribeGroups(ctx context.Context, req *adminpb.DescribeGroups
 		}
 		d := described(o)
 		if req.GetOffsets() && o.ErrorCode == 0 {
-			listed, err := listOffsets(ctx, g.ask, g.broker, id, nil)
-			if err != nil {
+			if d.Offsets, err = committedOffsets(ctx, g.ask, id, nil); err != nil {
 				return nil, err
 			}
-			d.Offsets, d.EndsUnknown = listed.Offsets, listed.EndsUnknown
+			d.Uncommitted = uncommitted(d.Members, d.Offsets)
+			d.EndsUnknown = locate(ctx, g.broker, slices.Concat(d.Offsets, d.Uncommitted))
 		}
 		resp.Groups = append(resp.Groups, d)
 	}

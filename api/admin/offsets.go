@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -25,45 +27,85 @@ func (o *offsets) ListOffsets(ctx context.Context, req *adminpb.ListOffsetsReque
 	if err != nil {
 		return nil, err
 	}
-	resp, err := listOffsets(ctx, o.ask, o.broker, req.GetGroup(), req.GetPartitions())
-	if err == nil && len(resp.Offsets) == 0 && d.ErrorCode != 0 { // one of another protocol has offsets and no description
-		return nil, coded(d.ErrorCode, req.GetGroup())
-	}
-	return resp, err
-}
-
-// listOffsets puts together what is committed and what the broker says of it.
-func listOffsets(ctx context.Context, c Coordinator, b *Broker, id string, of []*adminpb.TopicPartitions) (*adminpb.ListOffsetsResponse, error) {
-	committed, err := fetch(ctx, c, id)
+	committed, err := committedOffsets(ctx, o.ask, req.GetGroup(), req.GetPartitions())
 	if err != nil {
 		return nil, err
 	}
-	resp := &adminpb.ListOffsetsResponse{}
-	var topics []string
-	for _, t := range committed.Topics {
-		for _, p := range t.Partitions {
-			if !selected(of, t.Topic, p.Partition) {
-				continue
-			}
-			if n := len(topics); n == 0 || topics[n-1] != t.Topic {
-				topics = append(topics, t.Topic)
-			}
-			resp.Offsets = append(resp.Offsets, &adminpb.PartitionOffset{
-				Topic: t.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: *p.Metadata,
-			})
-		}
+	if len(committed) == 0 && d.ErrorCode != 0 { // one of another protocol has offsets and no description
+		return nil, coded(d.ErrorCode, req.GetGroup())
 	}
-	logs, err := b.spans(ctx, topics)
+	return &adminpb.ListOffsetsResponse{Offsets: committed, EndsUnknown: locate(ctx, o.broker, committed)}, nil
+}
+
+// committedOffsets are a group's, without what only the broker knows.
+func committedOffsets(ctx context.Context, c Coordinator, id string, of []*adminpb.TopicPartitions) ([]*adminpb.PartitionOffset, error) {
+	fetched, err := fetch(ctx, c, id)
 	if err != nil {
-		resp.EndsUnknown = err.Error()
+		return nil, err
 	}
-	for _, o := range resp.Offsets {
-		if log, ok := logs[o.Topic][o.Partition]; ok {
-			lag := max(log.end-o.Offset, 0)
-			o.StartOffset, o.EndOffset, o.Lag = &log.start, &log.end, &lag
+	var offsets []*adminpb.PartitionOffset
+	for _, t := range fetched.Topics {
+		for _, p := range t.Partitions {
+			if selected(of, t.Topic, p.Partition) {
+				offsets = append(offsets, &adminpb.PartitionOffset{
+					Topic: t.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Metadata: *p.Metadata,
+				})
+			}
 		}
 	}
-	return resp, nil
+	return offsets, nil
+}
+
+// uncommitted are the partitions that members are assigned and of which committed has no offset.
+func uncommitted(members []*adminpb.Member, committed []*adminpb.PartitionOffset) []*adminpb.PartitionOffset {
+	type partition struct {
+		topic string
+		p     int32
+	}
+	known := map[partition]bool{}
+	for _, o := range committed {
+		known[partition{o.Topic, o.Partition}] = true
+	}
+	var of []*adminpb.PartitionOffset
+	for _, m := range members {
+		for _, t := range m.Assignment {
+			for _, p := range t.Partitions {
+				if at := (partition{t.Topic, p}); !known[at] {
+					known[at] = true // two members may name it
+					of = append(of, &adminpb.PartitionOffset{Topic: t.Topic, Partition: p, Offset: -1, LeaderEpoch: -1})
+				}
+			}
+		}
+	}
+	slices.SortFunc(of, func(a, b *adminpb.PartitionOffset) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return of
+}
+
+// locate adds where the logs begin and end, and the lag where an offset is committed.
+// It tells why where that is not known.
+func locate(ctx context.Context, b *Broker, offsets []*adminpb.PartitionOffset) (unknown string) {
+	named := map[string]bool{}
+	for _, o := range offsets {
+		named[o.Topic] = true
+	}
+	logs, err := b.spans(ctx, slices.Sorted(maps.Keys(named)))
+	if err != nil {
+		unknown = err.Error()
+	}
+	for _, o := range offsets {
+		log, ok := logs[o.Topic][o.Partition]
+		if !ok {
+			continue
+		}
+		o.StartOffset, o.EndOffset = &log.start, &log.end
+		if o.Offset >= 0 {
+			lag := log.end - o.Offset
+			o.Lag = &lag
+		}
+	}
+	return unknown
 }
 
 // fetch asks for all of a group's offsets, which come by topic and partition.

@@ -19,7 +19,7 @@ func TestListOffsets(t *testing.T) {
 	w.commit("g", 1, 12)
 	got := w.call("Offsets/ListOffsets", `{"group":"g"}`)
 	want := `{"offsets":[{"topic":"orders","offset":"4","leader_epoch":-1,"start_offset":"2","end_offset":"10","lag":"6"},` +
-		`{"topic":"orders","partition":1,"offset":"12","leader_epoch":-1,"start_offset":"0","end_offset":"10","lag":"0"}]}`
+		`{"topic":"orders","partition":1,"offset":"12","leader_epoch":-1,"start_offset":"0","end_offset":"10","lag":"-2"}]}`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -36,6 +36,19 @@ func TestListOffsets(t *testing.T) {
 	}
 	if st, _ := w.refused("Offsets/PlanOffsets", `{"group":"g","latest":true}`); st.Code() != codes.Unavailable {
 		t.Errorf("a plan without a broker: %v", st)
+	}
+}
+
+// What a member reads and nothing is committed of is told, too, with where its log ends.
+func TestDescribeUncommitted(t *testing.T) {
+	w := newWorld(t)
+	w.commit("g", 0, 4)
+	w.join("g")
+	got := w.call("Groups/DescribeGroups", `{"groups":["g"],"offsets":true}`)
+	want := `"offsets":[{"topic":"orders","offset":"4","leader_epoch":-1,"start_offset":"2","end_offset":"10","lag":"6"}],` +
+		`"uncommitted":[{"topic":"orders","partition":1,"offset":"-1","leader_epoch":-1,"start_offset":"0","end_offset":"10"}]`
+	if !strings.Contains(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
@@ -50,12 +52,16 @@ func (a *adminFlags) describe(g *adminpb.DescribedGroup) error {
 			return err
 		}
 	}
-	if len(g.GetOffsets()) == 0 {
+	read := slices.Concat(g.GetOffsets(), g.GetUncommitted())
+	if len(read) == 0 {
 		fmt.Println("No offsets are committed.")
 		return nil
 	}
+	slices.SortFunc(read, func(a, b *adminpb.PartitionOffset) int {
+		return cmp.Or(cmp.Compare(a.GetTopic(), b.GetTopic()), cmp.Compare(a.GetPartition(), b.GetPartition()))
+	})
 	fmt.Println()
-	if err := a.table(a.offsetTable(g.GetOffsets(), readers(g)), ""); err != nil {
+	if err := a.table(a.offsetTable(read, readers(g)), ""); err != nil {
 		return err
 	}
 	return a.endsUnknown(g.GetEndsUnknown())
@@ -104,7 +110,11 @@ func (a *adminFlags) offsetTable(offsets []*adminpb.PartitionOffset, readers map
 	}
 	t := table.New(header...)
 	for _, o := range offsets {
-		row := []string{o.GetTopic(), strconv.Itoa(int(o.GetPartition())), strconv.FormatInt(o.GetOffset(), 10), known(o.EndOffset), known(o.Lag)}
+		offset := ""
+		if o.GetOffset() >= 0 {
+			offset = strconv.FormatInt(o.GetOffset(), 10)
+		}
+		row := []string{o.GetTopic(), strconv.Itoa(int(o.GetPartition())), offset, known(o.EndOffset), known(o.Lag)}
 		if wide {
 			epoch := ""
 			if o.GetLeaderEpoch() >= 0 {

@@ -407,7 +407,10 @@ type DescribedGroup struct {
 	// If asked for.
 	Offsets []*PartitionOffset `protobuf:"bytes,9,rep,name=offsets,proto3" json:"offsets,omitempty"`
 	// Why ends of partitions are not known; empty: they are.
-	EndsUnknown   string `protobuf:"bytes,10,opt,name=ends_unknown,json=endsUnknown,proto3" json:"ends_unknown,omitempty"`
+	EndsUnknown string `protobuf:"bytes,10,opt,name=ends_unknown,json=endsUnknown,proto3" json:"ends_unknown,omitempty"`
+	// If offsets are asked for: what members are assigned and no offset is committed of. The
+	// offset is -1, and there is no lag.
+	Uncommitted   []*PartitionOffset `protobuf:"bytes,11,rep,name=uncommitted,proto3" json:"uncommitted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -510,6 +513,13 @@ func (x *DescribedGroup) GetEndsUnknown() string {
 		return x.EndsUnknown
 	}
 	return ""
+}
+
+func (x *DescribedGroup) GetUncommitted() []*PartitionOffset {
+	if x != nil {
+		return x.Uncommitted
+	}
+	return nil
 }
 
 type Member struct {
@@ -1097,7 +1107,8 @@ type PartitionOffset struct {
 	// Where the partition's log begins and ends; absent: not known, or no such partition.
 	StartOffset *int64 `protobuf:"varint,6,opt,name=start_offset,json=startOffset,proto3,oneof" json:"start_offset,omitempty"`
 	EndOffset   *int64 `protobuf:"varint,7,opt,name=end_offset,json=endOffset,proto3,oneof" json:"end_offset,omitempty"`
-	// end_offset - offset, at least 0.
+	// end_offset - offset, as Kafka's tools have it: below 0 where the offset is beyond the end, so
+	// that the log is not the one that was read.
 	Lag           *int64 `protobuf:"varint,8,opt,name=lag,proto3,oneof" json:"lag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1900,7 +1911,7 @@ const file_admin_proto_rawDesc = "" +
 	"\x06groups\x18\x01 \x03(\tR\x06groups\x12\x18\n" +
 	"\aoffsets\x18\x02 \x01(\bR\aoffsets\"Q\n" +
 	"\x16DescribeGroupsResponse\x127\n" +
-	"\x06groups\x18\x01 \x03(\v2\x1f.kcoord.admin.v1.DescribedGroupR\x06groups\"\xe4\x02\n" +
+	"\x06groups\x18\x01 \x03(\v2\x1f.kcoord.admin.v1.DescribedGroupR\x06groups\"\xa8\x03\n" +
 	"\x0eDescribedGroup\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1d\n" +
 	"\n" +
@@ -1915,7 +1926,8 @@ const file_admin_proto_rawDesc = "" +
 	"generation\x12:\n" +
 	"\aoffsets\x18\t \x03(\v2 .kcoord.admin.v1.PartitionOffsetR\aoffsets\x12!\n" +
 	"\fends_unknown\x18\n" +
-	" \x01(\tR\vendsUnknown\"\xed\x01\n" +
+	" \x01(\tR\vendsUnknown\x12B\n" +
+	"\vuncommitted\x18\v \x03(\v2 .kcoord.admin.v1.PartitionOffsetR\vuncommitted\"\xed\x01\n" +
 	"\x06Member\x12\x1b\n" +
 	"\tmember_id\x18\x01 \x01(\tR\bmemberId\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
@@ -2088,40 +2100,41 @@ var file_admin_proto_depIdxs = []int32{
 	7,  // 1: kcoord.admin.v1.DescribeGroupsResponse.groups:type_name -> kcoord.admin.v1.DescribedGroup
 	8,  // 2: kcoord.admin.v1.DescribedGroup.members:type_name -> kcoord.admin.v1.Member
 	19, // 3: kcoord.admin.v1.DescribedGroup.offsets:type_name -> kcoord.admin.v1.PartitionOffset
-	9,  // 4: kcoord.admin.v1.Member.assignment:type_name -> kcoord.admin.v1.TopicPartitions
-	12, // 5: kcoord.admin.v1.ListQuarantinedResponse.groups:type_name -> kcoord.admin.v1.QuarantinedGroup
-	13, // 6: kcoord.admin.v1.QuarantinedGroup.records:type_name -> kcoord.admin.v1.UnreadableRecord
-	9,  // 7: kcoord.admin.v1.ListOffsetsRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
-	19, // 8: kcoord.admin.v1.ListOffsetsResponse.offsets:type_name -> kcoord.admin.v1.PartitionOffset
-	9,  // 9: kcoord.admin.v1.PlanOffsetsRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
-	21, // 10: kcoord.admin.v1.PlanOffsetsRequest.set:type_name -> kcoord.admin.v1.OffsetsToSet
-	22, // 11: kcoord.admin.v1.OffsetsToSet.offsets:type_name -> kcoord.admin.v1.OffsetToSet
-	24, // 12: kcoord.admin.v1.OffsetsPlan.changes:type_name -> kcoord.admin.v1.OffsetChange
-	8,  // 13: kcoord.admin.v1.GroupInUse.members:type_name -> kcoord.admin.v1.Member
-	28, // 14: kcoord.admin.v1.OffsetsDiffer.differences:type_name -> kcoord.admin.v1.OffsetDifference
-	0,  // 15: kcoord.admin.v1.Node.DescribeNode:input_type -> kcoord.admin.v1.DescribeNodeRequest
-	2,  // 16: kcoord.admin.v1.Groups.ListGroups:input_type -> kcoord.admin.v1.ListGroupsRequest
-	5,  // 17: kcoord.admin.v1.Groups.DescribeGroups:input_type -> kcoord.admin.v1.DescribeGroupsRequest
-	14, // 18: kcoord.admin.v1.Groups.DeleteGroup:input_type -> kcoord.admin.v1.DeleteGroupRequest
-	16, // 19: kcoord.admin.v1.Groups.WatchGroup:input_type -> kcoord.admin.v1.WatchGroupRequest
-	10, // 20: kcoord.admin.v1.Groups.ListQuarantined:input_type -> kcoord.admin.v1.ListQuarantinedRequest
-	17, // 21: kcoord.admin.v1.Offsets.ListOffsets:input_type -> kcoord.admin.v1.ListOffsetsRequest
-	20, // 22: kcoord.admin.v1.Offsets.PlanOffsets:input_type -> kcoord.admin.v1.PlanOffsetsRequest
-	23, // 23: kcoord.admin.v1.Offsets.ApplyOffsets:input_type -> kcoord.admin.v1.OffsetsPlan
-	1,  // 24: kcoord.admin.v1.Node.DescribeNode:output_type -> kcoord.admin.v1.DescribeNodeResponse
-	3,  // 25: kcoord.admin.v1.Groups.ListGroups:output_type -> kcoord.admin.v1.ListGroupsResponse
-	6,  // 26: kcoord.admin.v1.Groups.DescribeGroups:output_type -> kcoord.admin.v1.DescribeGroupsResponse
-	15, // 27: kcoord.admin.v1.Groups.DeleteGroup:output_type -> kcoord.admin.v1.DeleteGroupResponse
-	7,  // 28: kcoord.admin.v1.Groups.WatchGroup:output_type -> kcoord.admin.v1.DescribedGroup
-	11, // 29: kcoord.admin.v1.Groups.ListQuarantined:output_type -> kcoord.admin.v1.ListQuarantinedResponse
-	18, // 30: kcoord.admin.v1.Offsets.ListOffsets:output_type -> kcoord.admin.v1.ListOffsetsResponse
-	23, // 31: kcoord.admin.v1.Offsets.PlanOffsets:output_type -> kcoord.admin.v1.OffsetsPlan
-	25, // 32: kcoord.admin.v1.Offsets.ApplyOffsets:output_type -> kcoord.admin.v1.ApplyOffsetsResponse
-	24, // [24:33] is the sub-list for method output_type
-	15, // [15:24] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	19, // 4: kcoord.admin.v1.DescribedGroup.uncommitted:type_name -> kcoord.admin.v1.PartitionOffset
+	9,  // 5: kcoord.admin.v1.Member.assignment:type_name -> kcoord.admin.v1.TopicPartitions
+	12, // 6: kcoord.admin.v1.ListQuarantinedResponse.groups:type_name -> kcoord.admin.v1.QuarantinedGroup
+	13, // 7: kcoord.admin.v1.QuarantinedGroup.records:type_name -> kcoord.admin.v1.UnreadableRecord
+	9,  // 8: kcoord.admin.v1.ListOffsetsRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	19, // 9: kcoord.admin.v1.ListOffsetsResponse.offsets:type_name -> kcoord.admin.v1.PartitionOffset
+	9,  // 10: kcoord.admin.v1.PlanOffsetsRequest.partitions:type_name -> kcoord.admin.v1.TopicPartitions
+	21, // 11: kcoord.admin.v1.PlanOffsetsRequest.set:type_name -> kcoord.admin.v1.OffsetsToSet
+	22, // 12: kcoord.admin.v1.OffsetsToSet.offsets:type_name -> kcoord.admin.v1.OffsetToSet
+	24, // 13: kcoord.admin.v1.OffsetsPlan.changes:type_name -> kcoord.admin.v1.OffsetChange
+	8,  // 14: kcoord.admin.v1.GroupInUse.members:type_name -> kcoord.admin.v1.Member
+	28, // 15: kcoord.admin.v1.OffsetsDiffer.differences:type_name -> kcoord.admin.v1.OffsetDifference
+	0,  // 16: kcoord.admin.v1.Node.DescribeNode:input_type -> kcoord.admin.v1.DescribeNodeRequest
+	2,  // 17: kcoord.admin.v1.Groups.ListGroups:input_type -> kcoord.admin.v1.ListGroupsRequest
+	5,  // 18: kcoord.admin.v1.Groups.DescribeGroups:input_type -> kcoord.admin.v1.DescribeGroupsRequest
+	14, // 19: kcoord.admin.v1.Groups.DeleteGroup:input_type -> kcoord.admin.v1.DeleteGroupRequest
+	16, // 20: kcoord.admin.v1.Groups.WatchGroup:input_type -> kcoord.admin.v1.WatchGroupRequest
+	10, // 21: kcoord.admin.v1.Groups.ListQuarantined:input_type -> kcoord.admin.v1.ListQuarantinedRequest
+	17, // 22: kcoord.admin.v1.Offsets.ListOffsets:input_type -> kcoord.admin.v1.ListOffsetsRequest
+	20, // 23: kcoord.admin.v1.Offsets.PlanOffsets:input_type -> kcoord.admin.v1.PlanOffsetsRequest
+	23, // 24: kcoord.admin.v1.Offsets.ApplyOffsets:input_type -> kcoord.admin.v1.OffsetsPlan
+	1,  // 25: kcoord.admin.v1.Node.DescribeNode:output_type -> kcoord.admin.v1.DescribeNodeResponse
+	3,  // 26: kcoord.admin.v1.Groups.ListGroups:output_type -> kcoord.admin.v1.ListGroupsResponse
+	6,  // 27: kcoord.admin.v1.Groups.DescribeGroups:output_type -> kcoord.admin.v1.DescribeGroupsResponse
+	15, // 28: kcoord.admin.v1.Groups.DeleteGroup:output_type -> kcoord.admin.v1.DeleteGroupResponse
+	7,  // 29: kcoord.admin.v1.Groups.WatchGroup:output_type -> kcoord.admin.v1.DescribedGroup
+	11, // 30: kcoord.admin.v1.Groups.ListQuarantined:output_type -> kcoord.admin.v1.ListQuarantinedResponse
+	18, // 31: kcoord.admin.v1.Offsets.ListOffsets:output_type -> kcoord.admin.v1.ListOffsetsResponse
+	23, // 32: kcoord.admin.v1.Offsets.PlanOffsets:output_type -> kcoord.admin.v1.OffsetsPlan
+	25, // 33: kcoord.admin.v1.Offsets.ApplyOffsets:output_type -> kcoord.admin.v1.ApplyOffsetsResponse
+	25, // [25:34] is the sub-list for method output_type
+	16, // [16:25] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_admin_proto_init() }
