@@ -3,10 +3,14 @@ package admin
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/kcoord/kcoord/api/admin/adminpb"
 	"github.com/kcoord/kcoord/coordinator/group"
@@ -25,8 +29,13 @@ func (g *groups) each(ctx context.Context, req group.Request) ([]group.Response,
 	return await(ctx, func(reply func([]group.Response, error)) { g.ask.EachGroup(req, reply) })
 }
 
-// ListGroups asks every shard.
+// ListGroups asks every shard. States and types that are none are the caller's mistake: a
+// filter that lets nothing pass looks like a cluster without groups.
 func (g *groups) ListGroups(ctx context.Context, req *adminpb.ListGroupsRequest) (*adminpb.ListGroupsResponse, error) {
+	states, types := group.FilterNames()
+	if err := cmp.Or(among(req.GetStates(), "states", states), among(req.GetTypes(), "types", types)); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	shards, err := g.each(ctx, group.List{States: req.GetStates(), Types: req.GetTypes()})
 	if err != nil {
 		return nil, err
@@ -41,6 +50,16 @@ func (g *groups) ListGroups(ctx context.Context, req *adminpb.ListGroupsRequest)
 	}
 	slices.SortFunc(resp.Groups, func(a, b *adminpb.ListedGroup) int { return cmp.Compare(a.Group, b.Group) })
 	return resp, nil
+}
+
+// among says which of a filter's names is none of those that groups have.
+func among(filter []string, what string, names []string) error {
+	for _, f := range filter {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(f, name) }) {
+			return fmt.Errorf("no group is ever %q: the %s are %s", f, what, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // DescribeGroups asks the shard of each group.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -9,6 +10,11 @@ import (
 // stateUnknown is what List says of a group in quarantine. It is a name that
 // Kafka's clients have for a state, though no classic group's.
 const stateUnknown = "Unknown"
+
+// FilterNames are the states and types that List tells of; it lets nothing pass for other names.
+func FilterNames() (states, types []string) {
+	return append(slices.Clone(stateNames[:]), stateUnknown), slices.Clone(kindNames[:])
+}
 
 // list tells of all groups of the shard, by id, in memory or not. Of what is
 // not in memory nobody is a member.
