@@ -4,12 +4,15 @@ package difftest
 
 import (
 	"flag"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -52,6 +55,7 @@ func TestDifferences(t *testing.T) {
 	}
 	close(seeds)
 	players.Wait()
+	t.Logf("%d sequences, of which %d without a verdict, with %d ops left", *count, found.givenUp, found.left)
 	for k, n := range found.kinds {
 		t.Logf("%d times: %s", n, k)
 	}
@@ -61,9 +65,22 @@ func TestDifferences(t *testing.T) {
 type findings struct {
 	mu    sync.Mutex
 	kinds map[string]int
+
+	givenUp, left int
 }
 
 const shownOfAKind = 3
+
+// noVerdict counts sequences that were given up, and the ops that were not played.
+func (f *findings) noVerdict(left int) {
+	if left == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.givenUp++
+	f.left += left
+}
 
 // look plays one sequence and, where the answers differ, makes it short.
 func (f *findings) look(t *testing.T, seed uint64, ids map[string][16]byte) {
@@ -77,6 +94,7 @@ func (f *findings) look(t *testing.T, seed uint64, ids map[string][16]byte) {
 	ops := generate(seed, *length)
 	diff, first, at := run(ops)
 	if diff == "" {
+		f.noVerdict(len(ops) - at)
 		return
 	}
 	ops = ops[:at+1]
@@ -131,20 +149,41 @@ func topics(t *testing.T) map[string][16]byte {
 	if _, err := roundTrip(nc, c, encode(c, 1, nil)); err != nil {
 		t.Fatal(err)
 	}
-	for range 50 { // makes __consumer_offsets
-		f := kmsg.NewPtrFindCoordinatorRequest()
-		f.Version, f.CoordinatorKey = 3, "g"
-		resp, err := roundTrip(nc, f, encode(f, 2, nil))
+	for _, kind := range []int8{0, 1} { // makes __consumer_offsets and __transaction_state
+		await(t, "no coordinator", func() bool {
+			f := kmsg.NewPtrFindCoordinatorRequest()
+			f.Version, f.CoordinatorKey, f.CoordinatorType = 3, "g", kind
+			resp, err := roundTrip(nc, f, encode(f, 2, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.(*kmsg.FindCoordinatorResponse).ErrorCode == 0
+		})
+	}
+	await(t, "the transaction coordinator does not come", func() bool {
+		d := kmsg.NewPtrDescribeTransactionsRequest()
+		for i := range 50 { // some in each partition
+			d.TransactionalIDs = append(d.TransactionalIDs, fmt.Sprint("t", i))
+		}
+		resp, err := roundTrip(nc, d, encode(d, 2, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if resp.(*kmsg.FindCoordinatorResponse).ErrorCode == 0 {
-			break
+		return !slices.ContainsFunc(resp.(*kmsg.DescribeTransactionsResponse).TransactionStates, func(s kmsg.DescribeTransactionsResponseTransactionState) bool {
+			return s.ErrorCode != kerr.TransactionalIDNotFound.Code
+		})
+	})
+	await(t, "no producer id", func() bool {
+		i := kmsg.NewPtrInitProducerIDRequest()
+		i.TransactionTimeoutMillis = 1000
+		resp, err := roundTrip(nc, i, encode(i, 2, nil))
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return resp.(*kmsg.InitProducerIDResponse).ErrorCode == 0
+	})
 	ids := map[string][16]byte{}
-	for range 50 {
+	await(t, "topics did not come", func() bool {
 		m := kmsg.NewPtrMetadataRequest()
 		m.Version = 12
 		resp, err := roundTrip(nc, m, encode(m, 2, nil))
@@ -154,11 +193,16 @@ func topics(t *testing.T) map[string][16]byte {
 		for _, mt := range resp.(*kmsg.MetadataResponse).Topics {
 			ids[*mt.Topic] = mt.TopicID
 		}
-		if ids["dt-b"] != [16]byte{} && ids["dt-a"] != [16]byte{} {
-			return ids
+		return ids["dt-b"] != [16]byte{} && ids["dt-a"] != [16]byte{}
+	})
+	return ids
+}
+
+func await(t *testing.T, otherwise string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(otherwise)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatal("topics did not come")
-	return nil
 }

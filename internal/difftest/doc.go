@@ -19,11 +19,20 @@
 // been.
 //
 // kcoord must stand before that Kafka, with ../shared/conform's settings on both, but for
-// offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own.
+// offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own. And kcoord must have
+// offsets.topic.num.partitions=4, as that Kafka does, since transactions and markers name partitions.
+//
+// A quarter of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
+//
+// APIs that only Kafka serves (groups of KIP-848, shares, streams) are not asked for: there is nothing to compare.
 //
 // Known and left so: kcoord answers a join or a sync that its client has sent again, or whose member has left, where
 // Kafka never does; a protocol that a join names twice counts once; a commit that is refused as a whole makes no
-// group; what makes Kafka fail with UNKNOWN_SERVER_ERROR (ids that grow too long, an empty group id in a join) is
+// group (in Kafka one of which no record tells: others are told of it, or not, by whether its partition got a record
+// since); what makes Kafka fail with UNKNOWN_SERVER_ERROR (ids that grow too long, an empty group id in a join) is
 // refused as what it is; a TxnOffsetCommit is always verified, where Kafka does not look at the transactional id once
-// the partition has seen the producer; and after an abort by the coordinator a commit is told that it is fenced.
+// the partition has seen the producer; after an abort by the coordinator a commit is told that it is fenced; and a
+// marker is written where Kafka, which keeps each producer's last epoch, refuses it. Kafka answers a TxnOffsetCommit
+// that it verifies in the words of the request with which it was verified together, which may have been one of
+// another version.
 package difftest

@@ -108,6 +108,23 @@ func (t *target) name(s string) string {
 	return s
 }
 
+// refusedCommit says whether a commit was of nothing that can be committed. In Kafka it may have made a group all the same,
+// which is not described until its partition gets another record.
+func refusedCommit(a answer) bool {
+	ok := func(code int16) bool { return code == 0 }
+	switch r := a.resp.(type) {
+	case *kmsg.OffsetCommitResponse:
+		return !slices.ContainsFunc(r.Topics, func(t kmsg.OffsetCommitResponseTopic) bool {
+			return slices.ContainsFunc(t.Partitions, func(p kmsg.OffsetCommitResponseTopicPartition) bool { return ok(p.ErrorCode) })
+		})
+	case *kmsg.TxnOffsetCommitResponse:
+		return !slices.ContainsFunc(r.Topics, func(t kmsg.TxnOffsetCommitResponseTopic) bool {
+			return slices.ContainsFunc(t.Partitions, func(p kmsg.TxnOffsetCommitResponseTopicPartition) bool { return ok(p.ErrorCode) })
+		})
+	}
+	return false
+}
+
 // learn takes from a join's answer what later ops refer to.
 func (t *target) learn(o *op, a answer) {
 	if a.err != nil {

@@ -25,23 +25,42 @@ func (o op) String() string {
 	return fmt.Sprintf("%s/%d slot %d seed %d", o.kind, o.version, o.slot, o.seed)
 }
 
+// parks says whether the answer may be long in coming, or does not come at all.
+func (o op) parks() bool {
+	return o.kind == "join" || o.kind == "joinAnew" || o.kind == "sync" || o.kind == "wait"
+}
+
+// tellsOfGroups says whether the answer depends on there being a group without members.
+func (o op) tellsOfGroups() bool {
+	return slices.Contains([]string{"describe", "list", "fetch", "delete", "deleteOffsets", "commit", "txnCommit"}, o.kind)
+}
+
 // kinds are weights and the greatest versions.
 var kinds = []opKind{
 	{"join", 26, 0, 9}, {"sync", 18, 0, 5}, {"heartbeat", 9, 0, 4}, {"leave", 6, 0, 5}, {"commit", 14, 2, 10},
 	{"fetch", 8, 1, 10}, {"describe", 6, 0, 6}, {"list", 4, 0, 5}, {"deleteOffsets", 4, 0, 0}, {"delete", 3, 0, 3},
-	{"rejoinAll", 8, 0, 9}, {"find", 1, 0, 6},
+	{"rejoinAll", 8, 0, 9}, {"find", 1, 0, 6}, {"joinAnew", 4, 0, 9}, {"unserved", 1, 0, 1},
 }
 
 // txnKinds are there, too, in half of the sequences.
 var txnKinds = []opKind{
 	{"init", 12, 0, 5}, {"addPartitions", 12, 0, 5}, {"addOffsets", 10, 0, 4}, {"txnCommit", 24, 0, 6},
-	{"endTxn", 18, 0, 5}, {"describeTxns", 6, 0, 0}, {"listTxns", 3, 0, 2},
+	{"endTxn", 18, 0, 5}, {"describeTxns", 6, 0, 0}, {"listTxns", 3, 0, 2}, {"markers", 4, 1, 2},
 }
+
+// timedKinds are there, too, in a quarter of the sequences, whose timeouts are short.
+var timedKinds = []opKind{{"wait", 6, 0, 0}}
 
 // crashing are the sequences in which kcoord is killed and Kafka is not: of what outlives that.
 var crashing = append([]opKind{
 	{"commit", 20, 2, 10}, {"fetch", 10, 1, 10}, {"describe", 3, 0, 6}, {"deleteOffsets", 6, 0, 0}, {"delete", 4, 0, 3}, {"crash", 8, 0, 0},
 }, txnKinds...)
+
+// announced are the greatest versions that Kafka 4.4.0 has, and gone the least.
+var (
+	announced = map[int16]int16{8: 10, 9: 10, 10: 6, 11: 9, 12: 4, 13: 5, 14: 5, 15: 6, 16: 5, 22: 5, 24: 5, 25: 4, 26: 5, 27: 2, 28: 6, 42: 3, 47: 0, 65: 0, 66: 2}
+	gone      = map[int16]int16{8: 2, 9: 1, 27: 1}
+)
 
 type opKind struct {
 	name     string
@@ -57,6 +76,9 @@ func generate(seed uint64, n int) []op {
 		kinds = crashing
 	case r.IntN(2) == 0:
 		kinds = slices.Concat(kinds, txnKinds)
+	}
+	if timed(seed) {
+		kinds = slices.Concat(kinds, timedKinds)
 	}
 	total := 0
 	for _, k := range kinds {
@@ -90,6 +112,9 @@ func generate(seed uint64, n int) []op {
 	ops = append(ops, op{"endTxn", 3, 0, seed << 1}, op{"endTxn", 5, 1, seed << 1}, op{"describeTxns", 0, 0, seed << 1}, op{"fetch", 8, 0, seed<<1 + 4})
 	return append(ops, op{"describe", 5, 0, seed << 1}, op{"list", 5, 0, seed << 1}, op{"leave", 4, 0, 2}, op{"delete", 2, 0, seed << 1})
 }
+
+// timed says whether a sequence waits now and then until sessions, rebalances and transactions have timed out.
+func timed(seed uint64) bool { return restart == "" && rand.New(rand.NewPCG(seed, 5)).IntN(4) == 0 }
 
 // draw is what a request is made of. Ops with an even seed are well-behaved.
 type draw struct {

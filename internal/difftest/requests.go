@@ -16,14 +16,17 @@ import (
 func (s *sequence) request(o op, t *target) (kmsg.Request, *string) {
 	d := &draw{Rand: rand.New(rand.NewPCG(o.seed, 7)), o: o, t: t, s: s, honest: o.seed&1 == 0}
 	build := map[string]func(*draw) kmsg.Request{
-		"join": (*draw).join, "sync": (*draw).sync, "heartbeat": (*draw).heartbeat, "leave": (*draw).leave,
+		"join": (*draw).join, "joinAnew": (*draw).joinAnew, "sync": (*draw).sync, "heartbeat": (*draw).heartbeat, "leave": (*draw).leave,
 		"commit": (*draw).commit, "fetch": (*draw).fetch, "describe": (*draw).describe, "list": (*draw).list,
 		"deleteOffsets": (*draw).deleteOffsets, "delete": (*draw).delete, "find": (*draw).find,
 		"init": (*draw).init, "addPartitions": (*draw).addPartitions, "addOffsets": (*draw).addOffsets, "txnCommit": (*draw).txnCommit,
 		"endTxn": (*draw).endTxn, "describeTxns": (*draw).describeTxns, "listTxns": (*draw).listTxns,
+		"markers": (*draw).markers, "unserved": (*draw).unserved,
 	}[o.kind]
 	req := build(d)
-	req.SetVersion(o.version)
+	if o.kind != "unserved" {
+		req.SetVersion(o.version)
+	}
 	if req.IsFlexible() && d.odd(8) {
 		d.tag(reflect.ValueOf(req).Elem())
 	}
@@ -63,6 +66,10 @@ func (d *draw) join() kmsg.Request {
 		r.InstanceID = nil
 	}
 	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 30_000, 60_000
+	if d.s.timed && d.o.slot > 0 {
+		r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = shortSession, shortRebalance
+	}
+	r.Reason = d.reason()
 	if d.odd(20) {
 		r.SessionTimeoutMillis = pick[int32](d, -1, 0, 499, 500, 1_800_000, 1_800_001, 1<<31-1)
 	}
@@ -71,6 +78,17 @@ func (d *draw) join() kmsg.Request {
 		r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte("same")}}
 	}
 	return r
+}
+
+// joinAnew is the join of a client that has just started.
+func (d *draw) joinAnew() kmsg.Request {
+	r := d.join().(*kmsg.JoinGroupRequest)
+	r.MemberID = ""
+	return r
+}
+
+func (d *draw) reason() *string {
+	return pick(d, nil, kmsg.StringPtr(""), kmsg.StringPtr("why"), kmsg.StringPtr(strings.Repeat("why", 200)))
 }
 
 func (d *draw) sync() kmsg.Request {
@@ -116,7 +134,7 @@ func (d *draw) leave() kmsg.Request {
 	}
 	for range d.IntN(3) + 1 {
 		m := kmsg.NewLeaveGroupRequestMember()
-		m.MemberID, m.InstanceID = d.member(), d.instance()
+		m.MemberID, m.InstanceID, m.Reason = d.member(), d.instance(), d.reason()
 		if d.odd(4) {
 			m.MemberID = ""
 		}
@@ -134,7 +152,7 @@ func (d *draw) commit() kmsg.Request {
 	if d.odd(5) {
 		r.Generation, r.MemberID, r.InstanceID = -1, "", nil
 	}
-	r.RetentionTimeMillis = pick[int64](d, -1, -1, -1, -1, 1<<40, 1<<62)
+	r.RetentionTimeMillis = pick[int64](d, -1, -1, -1, -1, 1<<40, 1<<62, -2, 0)
 	for range d.IntN(3) + 1 {
 		t := kmsg.NewOffsetCommitRequestTopic()
 		t.Topic, t.TopicID = d.topic(), d.topicID()
@@ -250,4 +268,12 @@ func (d *draw) find() kmsg.Request {
 		r.CoordinatorKeys = append(r.CoordinatorKeys, d.group())
 	}
 	return r
+}
+
+// unserved is a request of a version that Kafka does not know, no longer or not yet.
+func (d *draw) unserved() kmsg.Request {
+	req := pick[kmsg.Request](d, d.join(), d.sync(), d.heartbeat(), d.leave(), d.commit(), d.fetch(), d.describe(), d.list(), d.deleteOffsets(),
+		d.delete(), d.find(), d.init(), d.addPartitions(), d.addOffsets(), d.txnCommit(), d.endTxn(), d.describeTxns(), d.listTxns(), d.markers())
+	req.SetVersion(pick(d, gone[req.Key()]-1, announced[req.Key()]+1, 1<<15-1))
+	return req
 }

@@ -20,6 +20,13 @@ const (
 	missing = 1500 * time.Millisecond
 )
 
+// A sequence that is timed waits for longer than its timeouts are, and takes less time for the rest.
+const (
+	shortSession, shortRebalance, shortTransaction = 3000, 2500, 2000 // ms
+
+	outlasts = 4 * time.Second
+)
+
 // inconclusive ends a sequence: Kafka takes the next leader at random.
 const inconclusive = "inconclusive"
 
@@ -27,7 +34,8 @@ const inconclusive = "inconclusive"
 type sequence struct {
 	prefix       string
 	protocolType string
-	weird        bool
+	weird, timed bool
+	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
 	ids          map[string][16]byte
 	targets      [2]*target
 	answers      [2]chan answer
@@ -38,7 +46,7 @@ type sequence struct {
 
 func newSequence(seed uint64, run int, addrs [2]string, ids map[string][16]byte, weird bool) *sequence {
 	r := rand.New(rand.NewPCG(seed, 3))
-	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, ids: ids, told: map[int]bool{}}
+	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), ids: ids, told: map[int]bool{}}
 	for i := range s.targets {
 		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, asked: map[string]int{}, forgotten: map[int]bool{}}
 		for j := range s.targets[i].slots {
@@ -49,7 +57,7 @@ func newSequence(seed uint64, run int, addrs [2]string, ids map[string][16]byte,
 	return s
 }
 
-// play returns what differed, "" for nothing, and where.
+// play returns what differed, "" for nothing, and where; a sequence without a verdict ends before its last op.
 func (s *sequence) play(ops []op) (string, int) {
 	defer func() {
 		for _, t := range s.targets {
@@ -58,13 +66,25 @@ func (s *sequence) play(ops []op) (string, int) {
 	}()
 	for i, o := range ops {
 		if o.kind == "crash" {
+			for _, t := range s.targets {
+				if err := t.tidy(s.prefix); err != nil {
+					return err.Error(), i
+				}
+			}
 			if err := s.targets[1].crash(s.prefix); err != nil {
 				return err.Error(), i
 			}
 			s.log = append(s.log, fmt.Sprintf("%3d > kcoord is killed and started again", i))
 			continue
 		}
+		if o.kind == "wait" {
+			time.Sleep(outlasts)
+			s.log = append(s.log, fmt.Sprintf("%3d > wait %s", i, outlasts))
+		}
 		for j, t := range s.targets {
+			if o.kind == "wait" {
+				break
+			}
 			req, client := s.request(o, t)
 			if j == 0 {
 				s.log = append(s.log, fmt.Sprintf("%3d > %s %s", i, o, describe(t, req, s.prefix)))
@@ -79,7 +99,7 @@ func (s *sequence) play(ops []op) (string, int) {
 		} else if diff != "" {
 			return diff, i
 		}
-		if o.kind == "endTxn" || o.kind == "init" {
+		if o.kind == "endTxn" || o.kind == "init" || o.kind == "wait" {
 			for _, t := range s.targets {
 				if err := t.calm(s.prefix); err != nil {
 					return err.Error(), i
@@ -87,12 +107,13 @@ func (s *sequence) play(ops []op) (string, int) {
 			}
 		}
 	}
-	return "", 0
+	return "", len(ops)
 }
 
 // settle waits until both targets have answered the same ops, and compares.
 func (s *sequence) settle(i int, ops []op) string {
 	began, last := time.Now(), time.Now()
+	quiet := !ops[i].parks()
 	for {
 		select {
 		case a := <-s.answers[0]:
@@ -107,7 +128,16 @@ func (s *sequence) settle(i int, ops []op) string {
 		}
 		odd := s.oneSided()
 		_, answered := s.got[0][i]
-		if odd < 0 && (answered || time.Since(began) > parked) && time.Since(last) >= settled {
+		if odd < 0 && !answered && !quiet && time.Since(began) > parked {
+			for _, t := range s.targets {
+				if err := t.ask(s.prefix); err != nil {
+					return err.Error()
+				}
+			}
+			quiet = true
+			continue
+		}
+		if odd < 0 && (answered || ops[i].parks() && quiet) && time.Since(last) >= settled {
 			break
 		}
 		if time.Since(began) > missing {
@@ -141,7 +171,11 @@ func (s *sequence) settle(i int, ops []op) string {
 		if s.leadersDiffer(n) {
 			return inconclusive
 		}
-		if shown[0] != shown[1] && !s.betterFenced(n) {
+		s.unwritten = s.unwritten || refusedCommit(s.got[0][n])
+		if shown[0] != shown[1] && s.unwritten && ops[n].tellsOfGroups() {
+			return inconclusive
+		}
+		if shown[0] != shown[1] && !s.betterFenced(n) && !s.marked(n) {
 			return fmt.Sprintf("op %d: kafka  %s\n        kcoord %s", n, shown[0], shown[1])
 		}
 	}
@@ -180,6 +214,24 @@ func (s *sequence) betterFenced(n int) bool {
 	kafka, is := s.got[0][n].resp.(*kmsg.EndTxnResponse)
 	kcoord, _ := s.got[1][n].resp.(*kmsg.EndTxnResponse)
 	return is && kcoord != nil && kafka.ErrorCode == kerr.InvalidTxnState.Code && kcoord.ErrorCode == kerr.ProducerFenced.Code
+}
+
+// marked says whether a marker was refused by Kafka alone, which keeps every producer's last epoch.
+func (s *sequence) marked(n int) bool {
+	kafka, is := s.got[0][n].resp.(*kmsg.WriteTxnMarkersResponse)
+	if !is {
+		return false
+	}
+	for _, m := range kafka.Markers {
+		for _, t := range m.Topics {
+			for _, p := range t.Partitions {
+				if p.ErrorCode == kerr.InvalidProducerEpoch.Code {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (s *sequence) oneSided() int {

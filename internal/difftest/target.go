@@ -88,7 +88,22 @@ func (t *target) conn() (*conn, error) {
 	}
 	c := &conn{nc: nc, busy: true}
 	t.conns = append(t.conns, c)
-	return c, nil
+	hello := kmsg.NewPtrApiVersionsRequest() // so that nothing that is sent on another connection later overtakes what comes next
+	_, err = roundTrip(nc, hello, encode(hello, 0, nil))
+	return c, err
+}
+
+// ask asks something of a group, and waits for the answer: what was sent before has then come to the group as well.
+func (t *target) ask(prefix string) error {
+	c, err := t.conn()
+	if err != nil {
+		return err
+	}
+	c.busy = false
+	d := kmsg.NewPtrDescribeGroupsRequest()
+	d.Groups = []string{prefix + "g", prefix + "other"}
+	_, err = roundTrip(c.nc, d, encode(d, 0, nil))
+	return err
 }
 
 func (t *target) drop(c *conn) {
@@ -199,4 +214,46 @@ func roundTrip(nc net.Conn, req kmsg.Request, frame []byte) (kmsg.Response, erro
 		return nil, fmt.Errorf("answer has %d bytes, its meaning %d", len(b)-at, len(again))
 	}
 	return resp, nil
+}
+
+// tidy deletes the sequence's groups in which nothing is, as those are that a transaction made which was aborted: a kill takes
+// them away, and Kafka its next sweep.
+func (t *target) tidy(prefix string) error {
+	nc, err := net.DialTimeout("tcp", t.addr, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	for _, g := range []string{"g", "other"} {
+		f := kmsg.NewPtrOffsetFetchRequest()
+		f.Version, f.Group, f.RequireStable = 7, prefix+g, true
+		for name, ps := range map[string][]int32{"dt-a": {0, 1, 2, 3}, "dt-b": {0}} {
+			f.Topics = append(f.Topics, kmsg.OffsetFetchRequestTopic{Topic: name, Partitions: ps})
+		}
+		resp, err := roundTrip(nc, f, encode(f, 0, nil))
+		if err != nil {
+			return err
+		}
+		if !nothing(resp.(*kmsg.OffsetFetchResponse)) {
+			continue
+		}
+		d := kmsg.NewPtrDeleteGroupsRequest()
+		d.Groups = []string{prefix + g}
+		if _, err := roundTrip(nc, d, encode(d, 0, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing says whether a group has neither offsets nor pending ones.
+func nothing(r *kmsg.OffsetFetchResponse) bool {
+	for _, t := range r.Topics {
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 || p.Offset != -1 {
+				return false
+			}
+		}
+	}
+	return r.ErrorCode == 0
 }

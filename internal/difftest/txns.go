@@ -128,6 +128,9 @@ func (d *draw) init() kmsg.Request {
 	r := kmsg.NewPtrInitProducerIDRequest()
 	id := d.transactionalID()
 	r.TransactionalID, r.TransactionTimeoutMillis = &id, pick[int32](d, 60_000, 60_000, 30_000)
+	if d.s.timed {
+		r.TransactionTimeoutMillis = shortTransaction
+	}
 	r.ProducerID, r.ProducerEpoch = -1, -1
 	if d.IntN(2) == 0 {
 		p := d.producer()
@@ -170,7 +173,22 @@ func (d *draw) addPartitions() kmsg.Request {
 		}
 	}
 	b.Transactions = append(b.Transactions, one)
+	if d.IntN(3) == 0 { // another one, which Kafka's brokers ask of in the same request
+		b.Transactions = append(b.Transactions, d.verification())
+	}
 	return b
+}
+
+// verification is of the other transactional id.
+func (d *draw) verification() kmsg.AddPartitionsToTxnRequestTransaction {
+	v := kmsg.NewAddPartitionsToTxnRequestTransaction()
+	v.TransactionalID, v.VerifyOnly, v.ProducerID = d.s.txnID(d.o.slot+1), d.IntN(3) > 0, -1
+	if others := d.t.producers[(d.o.slot+1)%txnIDs]; len(others) > 0 {
+		p := others[len(others)-1]
+		v.ProducerID, v.ProducerEpoch = p.id, p.epoch
+	}
+	v.Topics = append(v.Topics, kmsg.AddPartitionsToTxnRequestTransactionTopic{Topic: "dt-a", Partitions: []int32{d.partition(), int32(d.IntN(4))}})
+	return v
 }
 
 func (d *draw) addOffsets() kmsg.Request {
@@ -231,5 +249,29 @@ func (d *draw) listTxns() kmsg.Request {
 	for range pick(d, 0, 0, 1, 2) {
 		r.ProducerIDFilters = append(r.ProducerIDFilters, d.producer().id)
 	}
+	return r
+}
+
+// markers end what a producer has pending in a group, as a coordinator would that has transactions of version 1: those of
+// version 2 end a producer's epoch in Kafka's partitions, and its own coordinator with it.
+func (d *draw) markers() kmsg.Request {
+	r := kmsg.NewPtrWriteTxnMarkersRequest()
+	all := d.t.producers[d.o.slot%txnIDs]
+	if len(all) == 0 {
+		return r
+	}
+	m := kmsg.NewWriteTxnMarkersRequestMarker()
+	m.ProducerID, m.ProducerEpoch, m.Committed = all[len(all)-1].id, all[len(all)-1].epoch, d.IntN(2) == 0
+	if d.o.version > 1 {
+		m.TransactionVersion = int8(d.IntN(2))
+	}
+	t := kmsg.NewWriteTxnMarkersRequestMarkerTopic()
+	t.Topic = "__consumer_offsets"
+	t.Partitions = []int32{0, 1, 2, 3}
+	if d.odd(4) {
+		t.Partitions = []int32{int32(d.IntN(4)), 4, -1}
+	}
+	m.Topics = append(m.Topics, t)
+	r.Markers = append(r.Markers, m)
 	return r
 }
