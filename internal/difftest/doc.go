@@ -22,7 +22,7 @@
 // offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own. And kcoord must have
 // offsets.topic.num.partitions=4, as that Kafka does, since transactions and markers name partitions.
 //
-// A quarter of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
+// A third of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
 //
 // APIs that only Kafka serves (groups of KIP-848, shares, streams) are not asked for: there is nothing to compare.
 //

@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -121,6 +122,17 @@ func refusedCommit(a answer) bool {
 		return !slices.ContainsFunc(r.Topics, func(t kmsg.TxnOffsetCommitResponseTopic) bool {
 			return slices.ContainsFunc(t.Partitions, func(p kmsg.TxnOffsetCommitResponseTopicPartition) bool { return ok(p.ErrorCode) })
 		})
+	}
+	return false
+}
+
+// failed says whether a join or a sync has made Kafka fail.
+func failed(a answer) bool {
+	switch r := a.resp.(type) {
+	case *kmsg.JoinGroupResponse:
+		return r.ErrorCode == kerr.UnknownServerError.Code
+	case *kmsg.SyncGroupResponse:
+		return r.ErrorCode == kerr.UnknownServerError.Code
 	}
 	return false
 }

@@ -27,7 +27,7 @@ func (o op) String() string {
 
 // parks says whether the answer may be long in coming, or does not come at all.
 func (o op) parks() bool {
-	return o.kind == "join" || o.kind == "joinAnew" || o.kind == "sync" || o.kind == "wait"
+	return o.kind == "join" || o.kind == "joinAnew" || o.kind == "sync" || o.kind == "wait" || o.kind == "hangup"
 }
 
 // tellsOfGroups says whether the answer depends on there being a group without members.
@@ -39,7 +39,7 @@ func (o op) tellsOfGroups() bool {
 var kinds = []opKind{
 	{"join", 26, 0, 9}, {"sync", 18, 0, 5}, {"heartbeat", 9, 0, 4}, {"leave", 6, 0, 5}, {"commit", 14, 2, 10},
 	{"fetch", 8, 1, 10}, {"describe", 6, 0, 6}, {"list", 4, 0, 5}, {"deleteOffsets", 4, 0, 0}, {"delete", 3, 0, 3},
-	{"rejoinAll", 8, 0, 9}, {"find", 1, 0, 6}, {"joinAnew", 4, 0, 9}, {"unserved", 1, 0, 1},
+	{"rejoinAll", 8, 0, 9}, {"find", 1, 0, 6}, {"joinAnew", 4, 0, 9}, {"unserved", 1, 0, 1}, {"hangup", 2, 0, 0},
 }
 
 // txnKinds are there, too, in half of the sequences.
@@ -48,8 +48,8 @@ var txnKinds = []opKind{
 	{"endTxn", 18, 0, 5}, {"describeTxns", 6, 0, 0}, {"listTxns", 3, 0, 2}, {"markers", 4, 1, 2},
 }
 
-// timedKinds are there, too, in a quarter of the sequences, whose timeouts are short.
-var timedKinds = []opKind{{"wait", 6, 0, 0}}
+// timedKinds are there, too, in a third of the sequences, whose timeouts are short.
+var timedKinds = []opKind{{"wait", 16, 0, 0}, {"rejoinAll", 8, 0, 9}}
 
 // crashing are the sequences in which kcoord is killed and Kafka is not: of what outlives that.
 var crashing = append([]opKind{
@@ -114,7 +114,7 @@ func generate(seed uint64, n int) []op {
 }
 
 // timed says whether a sequence waits now and then until sessions, rebalances and transactions have timed out.
-func timed(seed uint64) bool { return restart == "" && rand.New(rand.NewPCG(seed, 5)).IntN(4) == 0 }
+func timed(seed uint64) bool { return restart == "" && rand.New(rand.NewPCG(seed, 5)).IntN(3) == 0 }
 
 // draw is what a request is made of. Ops with an even seed are well-behaved.
 type draw struct {

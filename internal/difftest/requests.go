@@ -66,7 +66,7 @@ func (d *draw) join() kmsg.Request {
 		r.InstanceID = nil
 	}
 	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 30_000, 60_000
-	if d.s.timed && d.o.slot > 0 {
+	if d.s.timed && d.o.slot >= d.s.patient {
 		r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = shortSession, shortRebalance
 	}
 	r.Reason = d.reason()

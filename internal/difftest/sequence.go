@@ -20,11 +20,12 @@ const (
 	missing = 1500 * time.Millisecond
 )
 
-// A sequence that is timed waits for longer than its timeouts are, and takes less time for the rest.
+// A sequence that is timed waits for longer than a rebalance or a transaction may take; two waits are longer than a
+// session, and one is shorter. What it does between takes less time than the differences.
 const (
-	shortSession, shortRebalance, shortTransaction = 3000, 2500, 2000 // ms
+	shortSession, shortRebalance, shortTransaction = 5000, 2000, 2000 // ms
 
-	outlasts = 4 * time.Second
+	outlasts = 3 * time.Second
 )
 
 // inconclusive ends a sequence: Kafka takes the next leader at random.
@@ -35,6 +36,8 @@ type sequence struct {
 	prefix       string
 	protocolType string
 	weird, timed bool
+	patient      int  // the slots below have long timeouts all the same
+	broken       bool // Kafka has said UNKNOWN_SERVER_ERROR, and has in memory what it could not write
 	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
 	ids          map[string][16]byte
 	targets      [2]*target
@@ -54,6 +57,7 @@ func newSequence(seed uint64, run int, addrs [2]string, ids map[string][16]byte,
 		}
 		s.answers[i], s.got[i] = make(chan answer, 1000), map[int]answer{}
 	}
+	s.patient = r.IntN(2)
 	return s
 }
 
@@ -65,34 +69,11 @@ func (s *sequence) play(ops []op) (string, int) {
 		}
 	}()
 	for i, o := range ops {
+		if err := s.perform(i, o); err != nil {
+			return err.Error(), i
+		}
 		if o.kind == "crash" {
-			for _, t := range s.targets {
-				if err := t.tidy(s.prefix); err != nil {
-					return err.Error(), i
-				}
-			}
-			if err := s.targets[1].crash(s.prefix); err != nil {
-				return err.Error(), i
-			}
-			s.log = append(s.log, fmt.Sprintf("%3d > kcoord is killed and started again", i))
 			continue
-		}
-		if o.kind == "wait" {
-			time.Sleep(outlasts)
-			s.log = append(s.log, fmt.Sprintf("%3d > wait %s", i, outlasts))
-		}
-		for j, t := range s.targets {
-			if o.kind == "wait" {
-				break
-			}
-			req, client := s.request(o, t)
-			if j == 0 {
-				s.log = append(s.log, fmt.Sprintf("%3d > %s %s", i, o, describe(t, req, s.prefix)))
-			}
-			t.parks(i, req)
-			if err := t.send(i, req, client, s.answers[j]); err != nil {
-				return err.Error(), i
-			}
 		}
 		if diff := s.settle(i, ops); diff == inconclusive {
 			return "", i
@@ -108,6 +89,41 @@ func (s *sequence) play(ops []op) (string, int) {
 		}
 	}
 	return "", len(ops)
+}
+
+// perform does what an op says, to both targets.
+func (s *sequence) perform(i int, o op) error {
+	switch o.kind {
+	case "crash":
+		s.log = append(s.log, fmt.Sprintf("%3d > kcoord is killed and started again", i))
+		for _, t := range s.targets {
+			if err := t.tidy(s.prefix); err != nil {
+				return err
+			}
+		}
+		return s.targets[1].crash(s.prefix)
+	case "wait":
+		s.log = append(s.log, fmt.Sprintf("%3d > wait %s", i, outlasts))
+		time.Sleep(outlasts)
+		return nil
+	case "hangup":
+		s.log = append(s.log, fmt.Sprintf("%3d > who waits for an answer hangs up", i))
+		for _, t := range s.targets {
+			t.hangUp()
+		}
+		return nil
+	}
+	for j, t := range s.targets {
+		req, client := s.request(o, t)
+		if j == 0 {
+			s.log = append(s.log, fmt.Sprintf("%3d > %s %s", i, o, describe(t, req, s.prefix)))
+		}
+		t.parks(i, req)
+		if err := t.send(i, req, client, s.answers[j]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settle waits until both targets have answered the same ops, and compares.
@@ -171,8 +187,11 @@ func (s *sequence) settle(i int, ops []op) string {
 		if s.leadersDiffer(n) {
 			return inconclusive
 		}
+		if shown[0] == shown[1] && failed(s.got[0][n]) {
+			s.broken = true
+		}
 		s.unwritten = s.unwritten || refusedCommit(s.got[0][n])
-		if shown[0] != shown[1] && s.unwritten && ops[n].tellsOfGroups() {
+		if shown[0] != shown[1] && (s.broken || s.unwritten && ops[n].tellsOfGroups()) {
 			return inconclusive
 		}
 		if shown[0] != shown[1] && !s.betterFenced(n) && !s.marked(n) {

@@ -93,6 +93,15 @@ func (t *target) conn() (*conn, error) {
 	return c, err
 }
 
+// hangUp closes the connections on which an answer is waited for; the coordinator is not to mind.
+func (t *target) hangUp() {
+	for _, c := range t.conns {
+		if c.busy {
+			c.nc.Close()
+		}
+	}
+}
+
 // ask asks something of a group, and waits for the answer: what was sent before has then come to the group as well.
 func (t *target) ask(prefix string) error {
 	c, err := t.conn()
