@@ -77,7 +77,8 @@ func own() []Key {
 			"How long that view serves to check commits while the broker cannot be reached."),
 		boolean("transaction.stale.connection.fencing", true, func(c *Config) *bool { return &c.Txn.FenceStale },
 			"Whether an EndTxn, AddPartitionsToTxn or AddOffsetsToTxn is refused, and its connection closed, that comes on an older connection than its "+
-				"producer's latest: it is of a transaction that is over. Off where proxies between clients and kcoord reorder connections."),
+				"producer's latest: it is of a transaction that is over. Off where proxies between clients and kcoord reorder connections. Who ends "+
+				"what other producers began, as Flink's committer does, may be refused once, connects anew and is taken: off spares that."),
 		whole("transaction.version", 2, 1, 2, func(c *Config) *int { return &c.TransactionVersion },
 			"The finalized `transaction.version` that clients are told. With 2 the end of each transaction bumps its producer's epoch, and Produce adds "+
 				"partitions to it (KIP-890); 1 leaves both out, and announces Produce up to version 11."),

@@ -20,7 +20,7 @@ const (
 )
 
 // errStale ends a connection whose producer has gone on with a newer one.
-var errStale = errors.New("a control request of a transaction that is over: its producer has used a newer connection since (transaction.stale.connection.fencing)")
+var errStale = errors.New("a control request on an older connection than its producer's latest (transaction.stale.connection.fencing)")
 
 // askTxn hands a request to the shard of its transactional id.
 func (k *call) askTxn(req txn.Request, shape func(*call, group.Response, error) kmsg.Response) {
@@ -35,7 +35,7 @@ func (k *call) completeTxn(resp txn.Response, err error) {
 		c := k.c
 		c.srv.m.staleRequests.Inc()
 		c.srv.o.Log.Warn().Str("client", c.remote).Str("request", kmsg.NameForKey(k.api.key)).
-			Str("newerClientId", s.Client.ID).Str("newerClient", s.Client.Host).Msg("a request of a transaction that is over came late and was refused")
+			Str("newerClientId", s.Client.ID).Str("newerClient", s.Client.Host).Msg("a request on an older connection than its producer's latest was refused: it came late, or somebody else ends the transaction, and will come again")
 		c.close(errStale)
 		return
 	}

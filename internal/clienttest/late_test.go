@@ -166,7 +166,7 @@ func TestEndTxnThatComesLate(t *testing.T) {
 				d.arrive()
 				if fencing {
 					until(t, "the late request is refused", func() error {
-						if !strings.Contains(strings.Join(k.said(), "\n"), "came late and was refused") {
+						if !strings.Contains(strings.Join(k.said(), "\n"), "older connection than its producer's latest was refused") {
 							return errNotYet
 						}
 						return nil
