@@ -83,7 +83,7 @@ func (o *offsets) prepare(ctx context.Context, req *adminpb.PlanOffsetsRequest) 
 	}
 	if t, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Timestamp); is && len(names) > 0 {
 		if t.Timestamp < 0 { // to a broker these are names: -1 is the end
-			return nil, nil, status.Error(codes.InvalidArgument, "a time before 1970")
+			return nil, nil, status.Error(codes.InvalidArgument, "the time is before 1970: ask for where the logs begin instead (earliest)")
 		}
 		if p.at, err = o.broker.at(ctx, t.Timestamp, names); err != nil {
 			p.unasked = err
