@@ -111,6 +111,9 @@ func (c *conn) announcement() *announcement {
 	a := announce(c.srv.apis, of, c.srv.transactionVersion(finalized))
 	a.epoch = epoch
 	a.features(finalized, c.srv.transactionVersion(finalized), c.srv.o.Embedded)
+	if c.srv.o.Embedded {
+		a.forJava()
+	}
 	c.port.announced.Store(a)
 	return a
 }
@@ -163,6 +166,21 @@ func announce(apis []api, of *kmsg.ApiVersionsResponse, transactionVersion int16
 		}
 	}
 	return a
+}
+
+// forJava leaves out what the embedded broker answers with null where Kafka's brokers have a
+// list: Kafka's Java clients and tools fail at that with a NullPointerException. Without
+// DescribeTopicPartitions they ask for Metadata. Who sends these all the same is answered.
+func (a *announcement) forJava() {
+	const withoutConfigs = 4
+	a.resp.ApiKeys = slices.DeleteFunc(a.resp.ApiKeys, func(v kmsg.ApiVersionsResponseApiKey) bool {
+		return v.ApiKey == int16(kmsg.DescribeTopicPartitions)
+	})
+	for i := range a.resp.ApiKeys {
+		if v := &a.resp.ApiKeys[i]; v.ApiKey == int16(kmsg.CreateTopics) {
+			v.MaxVersion = min(v.MaxVersion, withoutConfigs)
+		}
+	}
 }
 
 func announced(key, minVersion, maxVersion int16) kmsg.ApiVersionsResponseApiKey {

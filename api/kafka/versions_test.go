@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator"
 )
 
 // ranges is what was announced.
@@ -48,6 +50,19 @@ func TestVersionsAnnounced(t *testing.T) {
 		}
 		if v >= 4 && len(got.SupportedFeatures) == 0 {
 			t.Errorf("v%d: no features", v)
+		}
+	}
+}
+
+// The embedded broker's answers that Kafka's Java clients cannot read are not offered, and are there.
+func TestNoNullsForJava(t *testing.T) {
+	for _, embedded := range []bool{true, false} {
+		s := withNode(t, func(o *Options, _ *coordinator.Options) { o.Embedded = embedded })
+		s.topic("t") // with version 7
+		r := ranges(do[*kmsg.ApiVersionsResponse](s.client(), 4, asker()))
+		_, partitions := r[int16(kmsg.DescribeTopicPartitions)]
+		if creates := r[int16(kmsg.CreateTopics)][1]; partitions == embedded || (creates == 4) != embedded {
+			t.Errorf("embedded %v: DescribeTopicPartitions %v, CreateTopics up to %d", embedded, partitions, creates)
 		}
 	}
 }
