@@ -126,7 +126,7 @@ func refusedCommit(a answer) bool {
 	return false
 }
 
-// failed says whether a join or a sync has made Kafka fail.
+// failed says whether a join or a sync is one that makes Kafka fail.
 func failed(a answer) bool {
 	switch r := a.resp.(type) {
 	case *kmsg.JoinGroupResponse:

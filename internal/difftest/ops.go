@@ -142,7 +142,9 @@ func (d *draw) group() string {
 		if w := d.weird(); w != "" {
 			return d.s.prefix + w[:min(len(w), 32700-len(d.s.prefix))]
 		}
-		return ""
+		if slices.Contains([]string{"join", "sync", "find", "heartbeat", "leave", "commit"}, d.o.kind) {
+			return "" // others would be told of what other sequences have in it
+		}
 	case d.odd(8):
 		return d.s.prefix + "other"
 	}

@@ -37,7 +37,6 @@ type sequence struct {
 	protocolType string
 	weird, timed bool
 	patient      int  // the slots below have long timeouts all the same
-	broken       bool // Kafka has said UNKNOWN_SERVER_ERROR, and has in memory what it could not write
 	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
 	ids          map[string][16]byte
 	targets      [2]*target
@@ -160,6 +159,9 @@ func (s *sequence) settle(i int, ops []op) string {
 			if odd < 0 {
 				break
 			}
+			if failed(s.got[1][odd]) { // Kafka will fail, once it writes what it has taken
+				return inconclusive
+			}
 			if sync, ok := s.got[1][odd].resp.(*kmsg.SyncGroupResponse); ok && sync.ErrorCode == 25 {
 				s.targets[1].forgotten[odd] = true // the member has left; Kafka never answers its sync
 				break
@@ -187,11 +189,11 @@ func (s *sequence) settle(i int, ops []op) string {
 		if s.leadersDiffer(n) {
 			return inconclusive
 		}
-		if shown[0] == shown[1] && failed(s.got[0][n]) {
-			s.broken = true
+		if shown[0] == shown[1] && failed(s.got[0][n]) { // Kafka has in memory now what it could not write
+			return inconclusive
 		}
 		s.unwritten = s.unwritten || refusedCommit(s.got[0][n])
-		if shown[0] != shown[1] && (s.broken || s.unwritten && ops[n].tellsOfGroups()) {
+		if shown[0] != shown[1] && s.unwritten && ops[n].tellsOfGroups() {
 			return inconclusive
 		}
 		if shown[0] != shown[1] && !s.betterFenced(n) && !s.marked(n) {
@@ -235,7 +237,7 @@ func (s *sequence) betterFenced(n int) bool {
 	return is && kcoord != nil && kafka.ErrorCode == kerr.InvalidTxnState.Code && kcoord.ErrorCode == kerr.ProducerFenced.Code
 }
 
-// marked says whether a marker was refused by Kafka alone, which keeps every producer's last epoch.
+// marked says whether a marker was refused by Kafka alone, which keeps every producer's last epoch and coordinator.
 func (s *sequence) marked(n int) bool {
 	kafka, is := s.got[0][n].resp.(*kmsg.WriteTxnMarkersResponse)
 	if !is {
@@ -244,7 +246,7 @@ func (s *sequence) marked(n int) bool {
 	for _, m := range kafka.Markers {
 		for _, t := range m.Topics {
 			for _, p := range t.Partitions {
-				if p.ErrorCode == kerr.InvalidProducerEpoch.Code {
+				if p.ErrorCode == kerr.InvalidProducerEpoch.Code || p.ErrorCode == kerr.TransactionCoordinatorFenced.Code {
 					return true
 				}
 			}

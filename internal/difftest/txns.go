@@ -173,7 +173,7 @@ func (d *draw) addPartitions() kmsg.Request {
 		}
 	}
 	b.Transactions = append(b.Transactions, one)
-	if d.IntN(3) == 0 { // another one, which Kafka's brokers ask of in the same request
+	if d.IntN(3) == 0 && one.TransactionalID != d.s.txnID(d.o.slot+1) { // another one, which Kafka's brokers ask of in the same request
 		b.Transactions = append(b.Transactions, d.verification())
 	}
 	return b
