@@ -3,9 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -29,14 +27,13 @@ func (g *groups) each(ctx context.Context, req group.Request) ([]group.Response,
 	return await(ctx, func(reply func([]group.Response, error)) { g.ask.EachGroup(req, reply) })
 }
 
-// ListGroups asks every shard. States and types that are none are the caller's mistake: a
-// filter that lets nothing pass looks like a cluster without groups.
+// ListGroups asks every shard. States and types that are none are the caller's mistake.
 func (g *groups) ListGroups(ctx context.Context, req *adminpb.ListGroupsRequest) (*adminpb.ListGroupsResponse, error) {
-	states, types := group.FilterNames()
-	if err := cmp.Or(among(req.GetStates(), "states", states), among(req.GetTypes(), "types", types)); err != nil {
+	list := group.List{States: req.GetStates(), Types: req.GetTypes()}
+	if err := list.Mistaken(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	shards, err := g.each(ctx, group.List{States: req.GetStates(), Types: req.GetTypes()})
+	shards, err := g.each(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +47,6 @@ func (g *groups) ListGroups(ctx context.Context, req *adminpb.ListGroupsRequest)
 	}
 	slices.SortFunc(resp.Groups, func(a, b *adminpb.ListedGroup) int { return cmp.Compare(a.Group, b.Group) })
 	return resp, nil
-}
-
-// among says which of a filter's names is none of those that groups have.
-func among(filter []string, what string, names []string) error {
-	for _, f := range filter {
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(f, name) }) {
-			return fmt.Errorf("no group is ever %q: the %s are %s", f, what, strings.Join(names, ", "))
-		}
-	}
-	return nil
 }
 
 // DescribeGroups asks the shard of each group.

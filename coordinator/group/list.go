@@ -1,6 +1,8 @@
 package group
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,9 +13,20 @@ import (
 // Kafka's clients have for a state, though no classic group's.
 const stateUnknown = "Unknown"
 
-// FilterNames are the states and types that List tells of; it lets nothing pass for other names.
-func FilterNames() (states, types []string) {
-	return append(slices.Clone(stateNames[:]), stateUnknown), slices.Clone(kindNames[:])
+// Mistaken tells of a name in the filters that no group ever has for its state or type, and
+// which there are. Such a filter lets nothing pass, which looks as if there were no groups.
+func (r List) Mistaken() error {
+	states := append(slices.Clone(stateNames[:]), stateUnknown)
+	return cmp.Or(mistaken(r.States, "states", states, trimmed), mistaken(r.Types, "types", kindNames[:], asItIs))
+}
+
+func mistaken(filter []string, what string, names []string, trim func(string) string) error {
+	for i, f := range filter {
+		if !slices.ContainsFunc(names, func(name string) bool { return passes(filter[i:i+1], name, trim) }) {
+			return fmt.Errorf("no group is ever %q: the %s are %s", f, what, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // list tells of all groups of the shard, by id, in memory or not. Of what is
