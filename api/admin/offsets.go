@@ -58,19 +58,15 @@ func committedOffsets(ctx context.Context, c Coordinator, id string, of []*admin
 
 // uncommitted are the partitions that members are assigned and of which committed has no offset.
 func uncommitted(members []*adminpb.Member, committed []*adminpb.PartitionOffset) []*adminpb.PartitionOffset {
-	type partition struct {
-		topic string
-		p     int32
-	}
-	known := map[partition]bool{}
+	known := map[place]bool{}
 	for _, o := range committed {
-		known[partition{o.Topic, o.Partition}] = true
+		known[place{o.Topic, o.Partition}] = true
 	}
 	var of []*adminpb.PartitionOffset
 	for _, m := range members {
 		for _, t := range m.Assignment {
 			for _, p := range t.Partitions {
-				if at := (partition{t.Topic, p}); !known[at] {
+				if at := (place{t.Topic, p}); !known[at] {
 					known[at] = true // two members may name it
 					of = append(of, &adminpb.PartitionOffset{Topic: t.Topic, Partition: p, Offset: -1, LeaderEpoch: -1})
 				}
@@ -78,7 +74,7 @@ func uncommitted(members []*adminpb.Member, committed []*adminpb.PartitionOffset
 		}
 	}
 	slices.SortFunc(of, func(a, b *adminpb.PartitionOffset) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+		return place{a.Topic, a.Partition}.compare(place{b.Topic, b.Partition})
 	})
 	return of
 }
@@ -163,6 +159,10 @@ func (o *offsets) ApplyOffsets(ctx context.Context, plan *adminpb.OffsetsPlan) (
 type place struct {
 	topic     string
 	partition int32
+}
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.topic, o.topic), cmp.Compare(p.partition, o.partition))
 }
 
 func refused(id string, set group.OffsetsSet) error {

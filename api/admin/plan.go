@@ -141,9 +141,7 @@ func (p *planning) places(req *adminpb.PlanOffsetsRequest) ([]place, error) {
 	if len(chosen) == 0 {
 		return nil, status.Errorf(codes.NotFound, "group %q has no such offsets", p.group)
 	}
-	return slices.SortedFunc(maps.Keys(chosen), func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
-	}), nil
+	return slices.SortedFunc(maps.Keys(chosen), place.compare), nil
 }
 
 // choose takes the partitions that are named, or that have offsets.
