@@ -11,8 +11,7 @@ import (
 type decoy struct {
 	server *server
 	fleet  *fleet
-	stop   context.CancelFunc
-	sent   chan struct{} // closed when nothing more is sent
+	rest   func() // ends what the fleet sends
 }
 
 // decoy starts one, and waits until all of its offsets are there.
@@ -29,29 +28,15 @@ func (p plan) decoy(ctx context.Context, upstream, folder string) (*decoy, error
 		s.kill()
 		return nil, err
 	}
-	d := &decoy{server: s, fleet: f}
-	d.send(ctx)
-	err = f.warm(ctx)
-	d.rest()
-	if err != nil {
+	d := &decoy{server: s, fleet: f, rest: f.send(ctx)}
+	if err := f.warm(ctx); err != nil {
 		d.close()
 		return nil, err
 	}
+	d.rest()
 	f.commitEvery = time.Hour
-	d.send(ctx)
+	d.rest = f.send(ctx)
 	return d, nil
-}
-
-// send has the members send what is due, until rest.
-func (d *decoy) send(ctx context.Context) {
-	sending, stop := context.WithCancel(ctx)
-	d.stop, d.sent = stop, make(chan struct{})
-	go func() { d.fleet.run(sending); close(d.sent) }()
-}
-
-func (d *decoy) rest() {
-	d.stop()
-	<-d.sent
 }
 
 func (d *decoy) close() {

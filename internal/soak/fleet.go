@@ -88,6 +88,14 @@ func (f *fleet) errors() error {
 	return fmt.Errorf("soak: %d failures of clients that behave, the first: %w", n, *f.first.Load())
 }
 
+// send has the members send what is due, until rest is called, which returns when nothing more is sent.
+func (f *fleet) send(ctx context.Context) (rest func()) {
+	ctx, stop := context.WithCancel(ctx)
+	sent := make(chan struct{})
+	go func() { f.run(ctx); close(sent) }()
+	return func() { stop(); <-sent }
+}
+
 // run sends what is due until ctx ends. The k-th heartbeat is the one of member k modulo
 // all, and so with the others, so that the rate is the same at all times.
 func (f *fleet) run(ctx context.Context) {

@@ -99,11 +99,7 @@ func (r *run) all(ctx context.Context) (err error) {
 	f := r.fleet
 	defer f.close()
 	fmt.Printf("%d groups of %d members joined in %s\n", r.groups, r.connections/r.groups, time.Since(began).Round(time.Millisecond))
-	sending, stop := context.WithCancel(ctx)
-	sent := make(chan struct{})
-	go func() { f.run(sending); close(sent) }()
-	defer func() { stop(); <-sent }()
-
+	defer f.send(ctx)()
 	if err := f.warm(ctx); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ func (p plan) verdict(w io.Writer, phases []phase) error {
 	return errors.Join(p.latency(w, phases), memory(w, phases))
 }
 
-// latency takes the median over rounds of what p99 was in one phase by what it was in the one
+// latency takes the median over rounds of what p99 was in a phase by what it was in the calm one
 // of the same round, so that what else happens to the machine over minutes is in both.
 func (p plan) latency(w io.Writer, phases []phase) (err error) {
 	for k := range kinds {
