@@ -112,15 +112,14 @@ func (t *target) name(s string) string {
 // refusedCommit says whether a commit was of nothing that can be committed. In Kafka it may have made a group all the same,
 // which is not described until its partition gets another record.
 func refusedCommit(a answer) bool {
-	ok := func(code int16) bool { return code == 0 }
 	switch r := a.resp.(type) {
 	case *kmsg.OffsetCommitResponse:
 		return !slices.ContainsFunc(r.Topics, func(t kmsg.OffsetCommitResponseTopic) bool {
-			return slices.ContainsFunc(t.Partitions, func(p kmsg.OffsetCommitResponseTopicPartition) bool { return ok(p.ErrorCode) })
+			return slices.ContainsFunc(t.Partitions, func(p kmsg.OffsetCommitResponseTopicPartition) bool { return p.ErrorCode == 0 })
 		})
 	case *kmsg.TxnOffsetCommitResponse:
 		return !slices.ContainsFunc(r.Topics, func(t kmsg.TxnOffsetCommitResponseTopic) bool {
-			return slices.ContainsFunc(t.Partitions, func(p kmsg.TxnOffsetCommitResponseTopicPartition) bool { return ok(p.ErrorCode) })
+			return slices.ContainsFunc(t.Partitions, func(p kmsg.TxnOffsetCommitResponseTopicPartition) bool { return p.ErrorCode == 0 })
 		})
 	}
 	return false

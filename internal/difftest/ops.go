@@ -56,12 +56,6 @@ var crashing = append([]opKind{
 	{"commit", 20, 2, 10}, {"fetch", 10, 1, 10}, {"describe", 3, 0, 6}, {"deleteOffsets", 6, 0, 0}, {"delete", 4, 0, 3}, {"crash", 8, 0, 0},
 }, txnKinds...)
 
-// announced are the greatest versions that Kafka 4.4.0 has, and gone the least.
-var (
-	announced = map[int16]int16{8: 10, 9: 10, 10: 6, 11: 9, 12: 4, 13: 5, 14: 5, 15: 6, 16: 5, 22: 5, 24: 5, 25: 4, 26: 5, 27: 2, 28: 6, 42: 3, 47: 0, 65: 0, 66: 2}
-	gone      = map[int16]int16{8: 2, 9: 1, 27: 1}
-)
-
 type opKind struct {
 	name     string
 	weight   int

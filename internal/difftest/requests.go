@@ -7,23 +7,28 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// request makes an op's request for a target.
-func (s *sequence) request(o op, t *target) (kmsg.Request, *string) {
-	d := &draw{Rand: rand.New(rand.NewPCG(o.seed, 7)), o: o, t: t, s: s, honest: o.seed&1 == 0}
-	build := map[string]func(*draw) kmsg.Request{
+// requests make what ops of each kind send.
+func requests() map[string]func(*draw) kmsg.Request {
+	return map[string]func(*draw) kmsg.Request{
 		"join": (*draw).join, "joinAnew": (*draw).joinAnew, "sync": (*draw).sync, "heartbeat": (*draw).heartbeat, "leave": (*draw).leave,
 		"commit": (*draw).commit, "fetch": (*draw).fetch, "describe": (*draw).describe, "list": (*draw).list,
 		"deleteOffsets": (*draw).deleteOffsets, "delete": (*draw).delete, "find": (*draw).find,
 		"init": (*draw).init, "addPartitions": (*draw).addPartitions, "addOffsets": (*draw).addOffsets, "txnCommit": (*draw).txnCommit,
 		"endTxn": (*draw).endTxn, "describeTxns": (*draw).describeTxns, "listTxns": (*draw).listTxns,
 		"markers": (*draw).markers, "unserved": (*draw).unserved,
-	}[o.kind]
-	req := build(d)
+	}
+}
+
+// request makes an op's request for a target.
+func (s *sequence) request(o op, t *target) (kmsg.Request, *string) {
+	d := &draw{Rand: rand.New(rand.NewPCG(o.seed, 7)), o: o, t: t, s: s, honest: o.seed&1 == 0}
+	req := requests()[o.kind](d)
 	if o.kind != "unserved" {
 		req.SetVersion(o.version)
 	}
@@ -272,8 +277,10 @@ func (d *draw) find() kmsg.Request {
 
 // unserved is a request of a version that Kafka does not know, no longer or not yet.
 func (d *draw) unserved() kmsg.Request {
-	req := pick[kmsg.Request](d, d.join(), d.sync(), d.heartbeat(), d.leave(), d.commit(), d.fetch(), d.describe(), d.list(), d.deleteOffsets(),
-		d.delete(), d.find(), d.init(), d.addPartitions(), d.addOffsets(), d.txnCommit(), d.endTxn(), d.describeTxns(), d.listTxns(), d.markers())
-	req.SetVersion(pick(d, gone[req.Key()]-1, announced[req.Key()]+1, 1<<15-1))
+	build := requests()
+	known := slices.DeleteFunc(slices.Concat(kinds, txnKinds), func(k opKind) bool { return build[k.name] == nil || k.name == "unserved" })
+	k := known[d.IntN(len(known))]
+	req := build[k.name](d)
+	req.SetVersion(pick(d, k.min-1, k.max+1, 1<<15-1))
 	return req
 }
