@@ -76,7 +76,8 @@ func (m *kafkaGoMember) run(ctx context.Context) {
 	}
 }
 
-// consume commits every record, in the generation that the partition was given in.
+// consume commits every record, in the generation that the partition was given in, until
+// it is committed or the generation is over.
 func (m *kafkaGoMember) consume(ctx context.Context, g *kafka.Generation, a kafka.PartitionAssignment) {
 	r := kafka.NewReader(kafka.ReaderConfig{
 		Brokers: m.brokers, Topic: m.seat.topic, Partition: a.ID, Dialer: m.dialer,
@@ -93,7 +94,9 @@ func (m *kafkaGoMember) consume(ctx context.Context, g *kafka.Generation, a kafk
 			continue
 		}
 		m.seat.ledger.consumed(int32(msg.Partition), msg.Offset)
-		if m.commit(g, msg) == nil {
+		for err = m.commit(g, msg); err != nil && pause(ctx); err = m.commit(g, msg) {
+		}
+		if err == nil {
 			m.seat.ledger.acknowledged(int32(msg.Partition), msg.Offset+1)
 		}
 	}

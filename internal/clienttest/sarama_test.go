@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 )
@@ -60,6 +61,7 @@ type saramaMember struct {
 	t       testing.TB
 	seat    seat
 	version sarama.KafkaVersion
+	ask     func(partition int32) int64
 	client  sarama.Client
 	group   sarama.ConsumerGroup
 	end     context.CancelFunc
@@ -76,6 +78,7 @@ func joinSarama(t testing.TB, k *child, s seat, v sarama.KafkaVersion, change ..
 		f(c)
 	}
 	m := &saramaMember{t: t, seat: s, version: v}
+	m.ask = m.committed
 	var err error
 	if m.client, err = sarama.NewClient([]string{k.address}, c); err != nil {
 		t.Fatal(err)
@@ -105,8 +108,12 @@ func (m *saramaMember) Setup(s sarama.ConsumerGroupSession) error {
 func (*saramaMember) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
 // ConsumeClaim commits every few records. Sarama does not say whether a commit
-// succeeded, so the member asks: what a fetch tells of must not be lost either.
+// succeeded, so the member asks: what a fetch tells of must not be lost either. Nor does
+// sarama repeat a commit that failed, which may have been the last there is to make.
 func (m *saramaMember) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim) error {
+	again := time.NewTicker(retrySoon)
+	defer again.Stop()
+	due := int64(-1) // the offset that is to be committed
 	for {
 		select {
 		case r, open := <-c.Messages():
@@ -116,29 +123,40 @@ func (m *saramaMember) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.Cons
 			m.seat.ledger.consumed(r.Partition, r.Offset)
 			s.MarkMessage(r, "")
 			if r.Offset%5 == 4 || r.Offset+1 == c.HighWaterMarkOffset() {
-				s.Commit()
-				m.ask(r.Partition)
+				due = r.Offset + 1
 			}
+		case <-again.C:
 		case <-s.Context().Done():
 			return nil
+		}
+		if due >= 0 {
+			s.Commit()
+			at := m.ask(c.Partition())
+			m.seat.ledger.acknowledged(c.Partition(), at)
+			if at >= due {
+				due = -1
+			}
 		}
 	}
 }
 
-func (m *saramaMember) ask(partition int32) {
+// committed is what a fetch tells of, and -1 when it tells of nothing.
+func (m *saramaMember) committed(partition int32) int64 {
 	coordinator, err := m.client.Coordinator(m.seat.group)
 	if err != nil {
-		return
+		return -1
 	}
 	topic, group := m.seat.topic, m.seat.group
 	r, err := coordinator.FetchOffset(sarama.NewOffsetFetchRequest(m.version, group, map[string][]int32{topic: {partition}}))
 	if err != nil {
 		_ = coordinator.Close() // sarama opens it again when it is next used
-		return
+		return -1
 	}
-	if at, err := saramaOffset(r, group, topic, partition); err == nil && at.Offset >= 0 {
-		m.seat.ledger.acknowledged(partition, at.Offset)
+	at, err := saramaOffset(r, group, topic, partition)
+	if err != nil {
+		return -1
 	}
+	return at.Offset
 }
 
 // saramaOffset finds a partition in an answer, which lies elsewhere since v8.
@@ -161,6 +179,45 @@ func saramaOffset(r *sarama.OffsetFetchResponse, group, topic string, partition 
 	}
 	return b, nil
 }
+
+// TestCommitsAreRepeated: the commit of the last record failed once, on a connection that
+// the kill had ended, and the member never made another.
+func TestCommitsAreRepeated(t *testing.T) {
+	t.Parallel()
+	l, asked := newLedger(), 0
+	ctx, end := context.WithTimeout(t.Context(), patience)
+	defer end()
+	m := &saramaMember{seat: seat{ledger: l}, ask: func(int32) int64 {
+		if asked++; asked < 3 {
+			return -1
+		}
+		end()
+		return 1
+	}}
+	records := make(chan *sarama.ConsumerMessage, 1)
+	records <- &sarama.ConsumerMessage{}
+	s := &countedSession{overSession: overSession{ctx: ctx}}
+	if err := m.ConsumeClaim(s, oneClaim{records: records}); err != nil || s.commits != 3 || l.promised()[0] != 1 {
+		t.Errorf("%v, %d commits, %v is promised", err, s.commits, l.promised())
+	}
+}
+
+type countedSession struct {
+	overSession
+	commits int
+}
+
+func (s *countedSession) MarkMessage(*sarama.ConsumerMessage, string) {}
+func (s *countedSession) Commit()                                     { s.commits++ }
+
+type oneClaim struct {
+	sarama.ConsumerGroupClaim
+	records chan *sarama.ConsumerMessage
+}
+
+func (c oneClaim) Messages() <-chan *sarama.ConsumerMessage { return c.records }
+func (oneClaim) Partition() int32                           { return 0 }
+func (oneClaim) HighWaterMarkOffset() int64                 { return 1 }
 
 func (m *saramaMember) leave() {
 	m.once.Do(func() {
