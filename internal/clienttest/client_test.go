@@ -102,22 +102,12 @@ func each(t *testing.T, libraries []library, test func(*testing.T, library)) {
 // sharedOut says whether a group is stable and the clients, and no others, share the
 // topic's partitions out evenly.
 func (d description) sharedOut(topic string, partitions int32, clients ...string) error {
-	if d.state != "Stable" {
-		return fmt.Errorf("the group is %s", d.state)
+	count, err := d.owned(topic, partitions)
+	if err != nil {
+		return err
 	}
-	owner := map[int32]string{}
-	count := map[string]int{}
-	for _, m := range d.members {
-		for _, p := range m.partitions[topic] {
-			if other := owner[p]; other != "" {
-				return fmt.Errorf("partition %d has two owners, %s and %s", p, other, m.client)
-			}
-			owner[p] = m.client
-			count[m.client]++
-		}
-	}
-	if len(owner) != int(partitions) || len(d.members) != len(clients) {
-		return fmt.Errorf("%d members own %d partitions: %v", len(d.members), len(owner), count)
+	if len(d.members) != len(clients) {
+		return fmt.Errorf("%d members own partitions: %v", len(d.members), count)
 	}
 	for _, c := range clients {
 		if n := count[c]; n < int(partitions)/len(clients) {
@@ -125,4 +115,27 @@ func (d description) sharedOut(topic string, partitions int32, clients ...string
 		}
 	}
 	return nil
+}
+
+// owned tells how many of a topic's partitions each client owns, and what is wrong when not each
+// has one owner.
+func (d description) owned(topic string, partitions int32) (count map[string]int, err error) {
+	if d.state != "Stable" {
+		return nil, fmt.Errorf("the group is %s", d.state)
+	}
+	owner := map[int32]string{}
+	count = map[string]int{}
+	for _, m := range d.members {
+		for _, p := range m.partitions[topic] {
+			if other := owner[p]; other != "" {
+				return nil, fmt.Errorf("partition %d has two owners, %s and %s", p, other, m.client)
+			}
+			owner[p] = m.client
+			count[m.client]++
+		}
+	}
+	if len(owner) != int(partitions) {
+		return nil, fmt.Errorf("%d members own %d partitions: %v", len(d.members), len(owner), count)
+	}
+	return count, nil
 }
