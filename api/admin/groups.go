@@ -109,7 +109,7 @@ func (g *groups) DeleteGroup(ctx context.Context, req *adminpb.DeleteGroupReques
 		if err != nil {
 			return nil, err
 		}
-		return nil, inUse(id, o.State, o.Members)
+		return nil, inUse(id, o.State, o.Members, nil)
 	}
 	return &adminpb.DeleteGroupResponse{}, coded(deleted.ErrorCode, id)
 }

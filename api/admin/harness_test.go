@@ -100,9 +100,14 @@ func ask[T any](t *testing.T, n *coordinator.Node, req group.Request) T {
 // commit is a client's commit of orders.
 func (w *world) commit(id string, partition int32, offset int64) {
 	w.t.Helper()
+	w.commitTo(id, "orders", partition, offset)
+}
+
+func (w *world) commitTo(id, topic string, partition int32, offset int64) {
+	w.t.Helper()
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group, req.Generation, req.RetentionTimeMillis = id, -1, -1
-	req.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "orders", Partitions: []kmsg.OffsetCommitRequestTopicPartition{
+	req.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: topic, Partitions: []kmsg.OffsetCommitRequestTopicPartition{
 		{Partition: partition, Offset: offset, LeaderEpoch: -1},
 	}}}
 	resp := ask[*kmsg.OffsetCommitResponse](w.t, w.node, group.Commit{OffsetCommitRequest: req})
@@ -118,7 +123,9 @@ func (w *world) join(id string) string {
 	req.Group, req.ProtocolType, req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = id, "consumer", 60_000, 60_000
 	instance := "i-" + rand.Text()
 	req.InstanceID = &instance
-	req.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range"}}
+	req.Protocols = []kmsg.JoinGroupRequestProtocol{
+		{Name: "range", Metadata: (&kmsg.ConsumerMemberMetadata{Topics: []string{"orders"}}).AppendTo(nil)},
+	}
 	joined := ask[*kmsg.JoinGroupResponse](w.t, w.node, group.Join{Client: group.Client{ID: "c", Host: "/10.0.0.7"}, JoinGroupRequest: req})
 	if joined.ErrorCode != 0 {
 		w.t.Fatalf("join: code %d", joined.ErrorCode)

@@ -125,9 +125,14 @@ func selected(of []*adminpb.TopicPartitions, topic string, partition int32) bool
 	return len(of) == 0
 }
 
-// ApplyOffsets hands the plan to the group's shard, which compares and sets in one step.
+// ApplyOffsets does what a plan says.
 func (o *offsets) ApplyOffsets(ctx context.Context, plan *adminpb.OffsetsPlan) (*adminpb.ApplyOffsetsResponse, error) {
-	req := group.SetOffsets{Group: plan.GetGroup()}
+	return o.set(ctx, plan, false)
+}
+
+// set hands the plan to the group's shard, which compares and sets in one step, or only tries.
+func (o *offsets) set(ctx context.Context, plan *adminpb.OffsetsPlan, try bool) (*adminpb.ApplyOffsetsResponse, error) {
+	req := group.SetOffsets{Group: plan.GetGroup(), Try: try}
 	twice := map[place]bool{}
 	for _, c := range plan.GetChanges() {
 		at := place{c.GetTopic(), c.GetPartition()}
@@ -168,7 +173,7 @@ func (p place) compare(o place) int {
 func refused(id string, set group.OffsetsSet) error {
 	switch set.Code {
 	case kerr.NonEmptyGroup.Code:
-		return inUse(id, set.State, set.Members)
+		return inUse(id, set.State, set.Members, set.Read)
 	case kerr.GroupIDNotFound.Code:
 		return status.Errorf(codes.FailedPrecondition, "group %q is of a protocol that kcoord does not serve yet: whether it has members is not known", id)
 	}

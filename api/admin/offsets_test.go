@@ -215,13 +215,16 @@ func TestAGroupInUseIsLeftAlone(t *testing.T) {
 	w.commit("g", 0, 4)
 	plan := w.call("Offsets/PlanOffsets", `{"group":"g","earliest":true}`)
 	member := w.join("g")
-	for method, req := range map[string]string{
-		"Offsets/ApplyOffsets": plan, "Offsets/PlanOffsets": `{"group":"g","delete":true}`, "Groups/DeleteGroup": `{"group":"g"}`,
+	for _, tc := range []struct{ method, req, reads string }{
+		{"Offsets/ApplyOffsets", plan, ""},
+		{"Offsets/PlanOffsets", `{"group":"g","latest":true}`, ""},
+		{"Offsets/PlanOffsets", `{"group":"g","delete":true}`, " and reads orders"},
+		{"Groups/DeleteGroup", `{"group":"g"}`, ""},
 	} {
-		st, details := w.refused(method, req)
+		st, details := w.refused(tc.method, tc.req)
 		if st.Code() != codes.FailedPrecondition || !strings.HasPrefix(details, `GroupInUse{"group":"g","state":"Stable","members":[{"member_id":"`+member+`"`) ||
-			!strings.Contains(st.Message(), `group "g" is in use (Stable): `+member+" (/10.0.0.7)") {
-			t.Errorf("%s: %v %s", method, st, details)
+			!strings.Contains(st.Message(), `group "g" is in use (Stable)`+tc.reads+": "+member+" (/10.0.0.7)") {
+			t.Errorf("%s: %v %s", tc.method, st, details)
 		}
 	}
 	w.leave("g", member)
@@ -229,5 +232,26 @@ func TestAGroupInUseIsLeftAlone(t *testing.T) {
 	w.call("Groups/DeleteGroup", `{"group":"g"}`)
 	if st, _ := w.refused("Groups/DeleteGroup", `{"group":"g"}`); st.Code() != codes.NotFound {
 		t.Errorf("deleted twice: %v", st)
+	}
+}
+
+// TestWhatNobodyReadsMayGo: offsets of topics that a group in use has left behind, which would be shown
+// with a lag for ever, may be deleted (KIP-496).
+func TestWhatNobodyReadsMayGo(t *testing.T) {
+	w := newWorld(t)
+	w.commit("g", 0, 4)
+	w.commitTo("g", "returns", 0, 5)
+	w.commitTo("g", "returns", 1, 6)
+	member := w.join("g")
+	plan := w.call("Offsets/PlanOffsets", `{"group":"g","delete":true,"partitions":[{"topic":"returns","partitions":[0]}]}`)
+	if got := w.offsets("g"); got != "orders-0=4 returns-0=5 returns-1=6 " {
+		t.Errorf("after a plan the offsets are %s", got)
+	}
+	w.call("Offsets/ApplyOffsets", plan)
+	if got := w.offsets("g"); got != "orders-0=4 returns-1=6 " {
+		t.Errorf("afterwards the offsets are %s", got)
+	}
+	if st, details := w.refused("Offsets/PlanOffsets", `{"group":"g","delete":true}`); !strings.Contains(st.Message(), "and reads orders: "+member) {
+		t.Errorf("deleting all: %v %s", st, details)
 	}
 }

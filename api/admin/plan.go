@@ -26,14 +26,15 @@ type planning struct {
 	unasked   error // why the logs of some partitions are not known
 }
 
-// PlanOffsets refuses what apply would: there is no use in planning for a group in use.
+// PlanOffsets refuses what apply would: there is no use in planning for a group in use, but for
+// deletions of offsets that its members do not read.
 func (o *offsets) PlanOffsets(ctx context.Context, req *adminpb.PlanOffsetsRequest) (*adminpb.OffsetsPlan, error) {
 	d, err := askOne[group.Observed](ctx, o.ask, group.Observe{Group: req.GetGroup()})
 	if err != nil {
 		return nil, err
 	}
-	if len(d.Members) > 0 || d.State != "Empty" && d.ErrorCode == 0 {
-		return nil, inUse(req.GetGroup(), d.State, d.Members)
+	if !deletes(req) && (len(d.Members) > 0 || d.State != "Empty" && d.ErrorCode == 0) {
+		return nil, inUse(req.GetGroup(), d.State, d.Members, nil)
 	}
 	p, places, err := o.prepare(ctx, req)
 	if err != nil {
@@ -47,7 +48,17 @@ func (o *offsets) PlanOffsets(ctx context.Context, req *adminpb.PlanOffsetsReque
 		}
 		plan.Changes = append(plan.Changes, c)
 	}
+	if deletes(req) { // which may be of topics that no member reads
+		if _, err := o.set(ctx, plan, true); err != nil {
+			return nil, err
+		}
+	}
 	return plan, nil
+}
+
+func deletes(req *adminpb.PlanOffsetsRequest) bool {
+	_, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete)
+	return is
 }
 
 // prepare finds out what is to be changed and all that must be known for it.
@@ -78,7 +89,7 @@ func (o *offsets) prepare(ctx context.Context, req *adminpb.PlanOffsetsRequest) 
 	if topics[""] {
 		return nil, nil, status.Error(codes.InvalidArgument, "a topic without a name")
 	}
-	if _, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete); !deletes && len(names) > 0 {
+	if !deletes(req) && len(names) > 0 {
 		p.logs, p.unasked = o.broker.spans(ctx, names)
 	}
 	if t, is := req.GetTarget().(*adminpb.PlanOffsetsRequest_Timestamp); is && len(names) > 0 {
@@ -176,11 +187,10 @@ func (p *planning) change(req *adminpb.PlanOffsetsRequest, at place) (*adminpb.O
 		c.Current = &current
 	}
 	log, there := p.logs[at.topic][at.partition]
-	_, deletes := req.GetTarget().(*adminpb.PlanOffsetsRequest_Delete)
-	if !there && !deletes && p.unasked != nil {
+	if !there && !deletes(req) && p.unasked != nil {
 		return nil, status.Errorf(codes.Unavailable, "%s-%d: %v", at.topic, at.partition, p.unasked)
 	}
-	if !there && !deletes {
+	if !there && !deletes(req) {
 		return nil, status.Errorf(codes.NotFound, "the broker has no partition %s-%d", at.topic, at.partition)
 	}
 	switch target := req.GetTarget().(type) {

@@ -28,13 +28,13 @@ func coded(code int16, id string) error {
 	return status.Errorf(codes.FailedPrecondition, "group %q: %s", id, e.Message)
 }
 
-// inUse refuses to change what members work with.
-func inUse(id, state string, members []kmsg.DescribeGroupsResponseGroupMember) error {
+// inUse refuses to change what members work with, and says which topics they read where that is why.
+func inUse(id, state string, members []kmsg.DescribeGroupsResponseGroupMember, read []string) error {
 	detail := &adminpb.GroupInUse{Group: id, State: state}
 	for _, m := range members {
 		detail.Members = append(detail.Members, member(m, false))
 	}
-	s := status.New(codes.FailedPrecondition, InUse(id, state, detail.Members))
+	s := status.New(codes.FailedPrecondition, InUse(id, state, detail.Members, read...))
 	if with, err := s.WithDetails(detail); err == nil {
 		s = with
 	}
@@ -42,8 +42,12 @@ func inUse(id, state string, members []kmsg.DescribeGroupsResponseGroupMember) e
 }
 
 // InUse says in a line by whom a group is in use: who plans is told in the words in which it would be refused.
-func InUse(id, state string, members []*adminpb.Member) string {
-	return fmt.Sprintf("group %q is in use (%s): %s", id, state, named(members))
+func InUse(id, state string, members []*adminpb.Member, read ...string) string {
+	reads := ""
+	if len(read) > 0 {
+		reads = " and reads " + strings.Join(read, ", ")
+	}
+	return fmt.Sprintf("group %q is in use (%s)%s: %s", id, state, reads, named(members))
 }
 
 // named names members for a line, the first of many.

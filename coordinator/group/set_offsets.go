@@ -1,6 +1,7 @@
 package group
 
 import (
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -10,10 +11,12 @@ import (
 
 // SetOffsets is an operator's change of a group's offsets: all of them or none, and
 // only where each still is what he expects, so that a plan which he has looked at is
-// what happens. It is answered by an OffsetsSet.
+// what happens. It is answered by an OffsetsSet. A group with members is left alone, but for
+// offsets of topics that none of them reads, which may be deleted (KIP-496).
 type SetOffsets struct {
 	Group   string
 	Changes []OffsetChange
+	Try     bool // it is decided, and nothing is written
 }
 
 // OffsetChange is one partition's.
@@ -31,12 +34,14 @@ type OffsetChange struct {
 // OffsetsSet says what came of a SetOffsets. Nothing was written where Code is not
 // 0 or Differing is not empty.
 type OffsetsSet struct {
-	// Code is NON_EMPTY_GROUP (then State and Members say who is in it),
+	// Code is NON_EMPTY_GROUP (then State and Members say who is in it, and Read, of
+	// deletions, which of their topics the members read),
 	// GROUP_ID_NOT_FOUND of a group whose protocol is not served, since it may have
 	// members, INVALID_GROUP_ID or OFFSET_METADATA_TOO_LARGE.
 	Code    int16
 	State   string
 	Members []kmsg.DescribeGroupsResponseGroupMember
+	Read    []string
 	// Differing are the changes whose partitions are not at Expected, with what is
 	// there as Expected.
 	Differing []OffsetChange
@@ -51,7 +56,7 @@ func (m *Machine) setOffsets(now time.Time, e *entry, r SetOffsets, out *output)
 		refused := OffsetsSet{Code: code}
 		if code == nonEmptyGroup {
 			d := m.describe(e)
-			refused.State, refused.Members = d.State, d.Members
+			refused.State, refused.Members, refused.Read = d.State, d.Members, e.live.read(r.Changes)
 		}
 		return refused
 	}
@@ -69,7 +74,7 @@ func (m *Machine) setOffsets(now time.Time, e *entry, r SetOffsets, out *output)
 			set.Differing = append(set.Differing, c)
 		}
 	}
-	if len(set.Differing) == 0 {
+	if len(set.Differing) == 0 && !r.Try {
 		m.writeOffsets(now, e, hard, r.Changes, out)
 	}
 	return set
@@ -82,7 +87,7 @@ func (m *Machine) maySetOffsets(e *entry, r SetOffsets) int16 {
 		return invalidGroupID
 	case e.kind != kindClassic:
 		return groupIDNotFound
-	case e.live != nil && e.live.state != stateEmpty:
+	case e.live != nil && e.live.state != stateEmpty && !e.live.indifferent(r.Changes):
 		return nonEmptyGroup
 	}
 	for _, c := range r.Changes {
@@ -91,6 +96,25 @@ func (m *Machine) maySetOffsets(e *entry, r SetOffsets) int16 {
 		}
 	}
 	return none
+}
+
+// indifferent says whether changes are nothing to the members.
+func (g *liveGroup) indifferent(changes []OffsetChange) bool {
+	return g.protocolType == consumerProtocol && !slices.ContainsFunc(changes, func(c OffsetChange) bool {
+		return c.New >= 0 || g.subscribed(c.Topic)
+	})
+}
+
+// read are the topics of deletions that members are known to read, each once.
+func (g *liveGroup) read(changes []OffsetChange) []string {
+	var topics []string
+	for _, c := range changes {
+		if _, is := g.topics[c.Topic]; is && c.New < 0 {
+			topics = append(topics, c.Topic)
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
 }
 
 func (m *Machine) writeOffsets(now time.Time, e *entry, hard *state.Group, changes []OffsetChange, out *output) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// setOffsets takes o=t-0:5>7,t-1:->3,u-0:8>-, where - is no offset.
+// setOffsets takes o=t-0:5>7,t-1:->3,u-0:8>-, where - is no offset, and try=1.
 func (s *script) setOffsets() {
-	r := SetOffsets{Group: s.group()}
+	r := SetOffsets{Group: s.group(), Try: s.num("try", 0) > 0}
 	for _, o := range s.list("o") {
 		place, change, _ := strings.Cut(o, ":")
 		from, to, _ := strings.Cut(change, ">")
@@ -39,6 +39,9 @@ func (h *harness) offsetsSet(r OffsetsSet) string {
 	}
 	for _, m := range r.Members {
 		fmt.Fprintf(&b, " %s@%s", h.name(m.MemberID, ""), m.ClientHost)
+	}
+	if len(r.Read) > 0 {
+		fmt.Fprintf(&b, " read: %s", strings.Join(r.Read, " "))
 	}
 	for _, d := range r.Differing {
 		fmt.Fprintf(&b, " %s-%d is at %d", d.Topic, d.Partition, d.Expected)

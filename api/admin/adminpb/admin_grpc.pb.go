@@ -422,9 +422,11 @@ type OffsetsClient interface {
 	ListOffsets(ctx context.Context, in *ListOffsetsRequest, opts ...grpc.CallOption) (*ListOffsetsResponse, error)
 	// PlanOffsets says what a change would do, and changes nothing. NOT_FOUND: the group,
 	// a topic or a partition does not exist. UNAVAILABLE: the broker does not answer.
+	// FAILED_PRECONDITION: what ApplyOffsets would refuse (details: GroupInUse).
 	PlanOffsets(ctx context.Context, in *PlanOffsetsRequest, opts ...grpc.CallOption) (*OffsetsPlan, error)
 	// ApplyOffsets makes all changes of a plan, or none. FAILED_PRECONDITION: someone is in
-	// the group (details: GroupInUse), or a partition is not at the plan's current offset
+	// the group (details: GroupInUse), and not all changes are deletions of offsets of topics
+	// that no member reads (KIP-496); or a partition is not at the plan's current offset
 	// any more (details: OffsetsDiffer).
 	ApplyOffsets(ctx context.Context, in *OffsetsPlan, opts ...grpc.CallOption) (*ApplyOffsetsResponse, error)
 }
@@ -479,9 +481,11 @@ type OffsetsServer interface {
 	ListOffsets(context.Context, *ListOffsetsRequest) (*ListOffsetsResponse, error)
 	// PlanOffsets says what a change would do, and changes nothing. NOT_FOUND: the group,
 	// a topic or a partition does not exist. UNAVAILABLE: the broker does not answer.
+	// FAILED_PRECONDITION: what ApplyOffsets would refuse (details: GroupInUse).
 	PlanOffsets(context.Context, *PlanOffsetsRequest) (*OffsetsPlan, error)
 	// ApplyOffsets makes all changes of a plan, or none. FAILED_PRECONDITION: someone is in
-	// the group (details: GroupInUse), or a partition is not at the plan's current offset
+	// the group (details: GroupInUse), and not all changes are deletions of offsets of topics
+	// that no member reads (KIP-496); or a partition is not at the plan's current offset
 	// any more (details: OffsetsDiffer).
 	ApplyOffsets(context.Context, *OffsetsPlan) (*ApplyOffsetsResponse, error)
 	mustEmbedUnimplementedOffsetsServer()
