@@ -35,6 +35,7 @@ var (
 	errUnknownAPI = errors.New("a request for an API that is not served here")
 	errVersion    = errors.New("a request in a version that is not served here")
 	errUpstream   = errors.New("the broker behind cannot be reached or hung up")
+	errRested     = fmt.Errorf("%w while nothing was asked of it", errUpstream)
 	errMismatch   = errors.New("the broker behind answered something that was not asked")
 	errSockets    = errors.New("too many connections for the limit of open files, of which the log needs some: raise it (LimitNOFILE, ulimit -n), or set max.connections")
 	errLimit      = errors.New("too many connections (max.connections or max.connections.per.ip)")

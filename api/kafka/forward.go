@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 )
 
@@ -166,7 +167,7 @@ func (c *conn) pump(up *behind) {
 		b, err := up.in.ahead(8)
 		if err != nil {
 			c.lost()
-			c.close(upstreamError(err))
+			c.close(c.hungUp(err))
 			return
 		}
 		size, correlation := int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:]))
@@ -181,6 +182,17 @@ func (c *conn) pump(up *behind) {
 			return
 		}
 	}
+}
+
+// hungUp is the error of a broker that has ended the connection, as it does after
+// connections.max.idle.ms and when it stops.
+func (c *conn) hungUp(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, io.EOF) && c.forwarded == 0 {
+		return errRested
+	}
+	return upstreamError(err)
 }
 
 // arrived makes the call answerable that the broker has answered.

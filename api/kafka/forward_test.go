@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,7 +196,8 @@ func TestBrokerHangsUp(t *testing.T) {
 	}
 }
 
-// An idle client notices, too, that the broker behind has gone.
+// An idle client notices, too, that the broker behind has gone. It is no warning: brokers close
+// what has been idle.
 func TestBrokerGoesWhileIdle(t *testing.T) {
 	s := newStage(t, yes)
 	b := s.passOnTo()
@@ -208,6 +210,9 @@ func TestBrokerGoesWhileIdle(t *testing.T) {
 	}
 	nc.Close()
 	c.closed()
+	if log := s.log.await(t, "hung up while nothing was asked of it"); strings.Contains(log, `"level":"warn"`) {
+		t.Errorf("the log is\n%s", log)
+	}
 }
 
 // A client that reads nothing stops itself: the broker cannot write on, and others can.

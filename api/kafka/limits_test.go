@@ -111,7 +111,9 @@ func TestIdle(t *testing.T) {
 	p := <-s.coord.parked
 	silent.closed()
 	half.closed()
-	s.log.await(t, "connections.max.idle.ms")
+	if log := s.log.await(t, "connections.max.idle.ms"); strings.Contains(log, `"level":"warn"`) {
+		t.Errorf("the log is\n%s", log)
+	}
 	p.reply(kmsg.NewPtrJoinGroupResponse(), nil)
 	recv[*kmsg.JoinGroupResponse](joining, corr, join)
 }

@@ -39,8 +39,12 @@ func (r *rate) allow(now time.Time) (dropped int, ok bool) {
 	return dropped, true
 }
 
-// warn writes why a connection was ended.
+// warn writes why a connection was ended. That it was at rest is nobody's mistake.
 func (s *Server) warn(c *conn, err error) {
+	if errors.Is(err, errIdle) || errors.Is(err, errRested) {
+		s.o.Log.Debug().Err(err).Str("client", c.remote).Msg("connection closed")
+		return
+	}
 	dropped, ok := s.bad.allow(time.Now())
 	if !ok {
 		return
