@@ -9,9 +9,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// untold are the topics that an answer could not tell of, by name or by id, and why. Only who
+// asked for them is to hear of it: others' questions lie in the same request.
+type untold struct {
+	names map[string]error
+	ids   map[[16]byte]error
+}
+
+func (u *untold) add(name *string, id [16]byte, err error) {
+	if u.names == nil {
+		u.names, u.ids = map[string]error{}, map[[16]byte]error{}
+	}
+	if err = fmt.Errorf("%w: %w", ErrUnavailable, err); name != nil {
+		u.names[*name] = err
+	}
+	if id != ([16]byte{}) {
+		u.ids[id] = err
+	}
+}
+
 // read makes topics of an answer: those that exist, whatever else is wrong with
-// them, and the names that do not. err: some it could not tell.
-func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, err error) {
+// them, the names that do not, and what it could not tell.
+func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, lost untold) {
 	for i := range resp.Topics {
 		rt := &resp.Topics[i]
 		switch rt.ErrorCode {
@@ -25,10 +44,10 @@ func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, err err
 				found = append(found, &Topic{Name: *rt.Topic, ID: rt.TopicID, Partitions: partitions(rt)})
 			}
 		default:
-			err = fmt.Errorf("%w: Metadata of a topic: %w", ErrUnavailable, kerr.ErrorForCode(rt.ErrorCode))
+			lost.add(rt.Topic, rt.TopicID, fmt.Errorf("asked for a topic: %w", kerr.ErrorForCode(rt.ErrorCode)))
 		}
 	}
-	return found, absent, err
+	return found, absent, lost
 }
 
 // partitions counts up to the highest: an answer in the middle of a creation may leave some out.
@@ -40,20 +59,20 @@ func partitions(t *kmsg.MetadataResponseTopic) (n int32) {
 }
 
 // some takes in an answer about some topics. It returns those whose name has
-// another id now.
-func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, err error) {
-	found, absent, err := read(resp)
+// another id now, and those that cannot be told of.
+func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, lost untold) {
+	found, absent, lost := read(resp)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
 		if t.show(topic, &replaced); t.dying[topic.Name] > 0 {
-			err = fmt.Errorf("%w: topic %q was deleted and its offsets are still there", ErrUnavailable, topic.Name)
+			lost.add(&topic.Name, topic.ID, fmt.Errorf("topic %q was deleted and its offsets are still there", topic.Name))
 		}
 	}
 	for _, name := range absent {
 		t.hide(name)
 	}
-	return replaced, err
+	return replaced, lost
 }
 
 // full takes in an answer about all topics. It returns those whose name has

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -52,45 +53,61 @@ func (b *Broker) answer(ctx context.Context, l *link, asks []*ask) {
 			}
 		}
 	}
+	var lost untold
 	var err error
 	if len(names)+len(ids) > 0 {
-		err = b.put(ctx, l, slices.Sorted(maps.Keys(names)), slices.Collect(maps.Keys(ids)))
+		lost, err = b.put(ctx, l, slices.Sorted(maps.Keys(names)), slices.Collect(maps.Keys(ids)))
 	}
 	for _, a := range asks {
-		a.done <- err
+		a.done <- cmp.Or(err, lost.of(a))
 	}
+}
+
+// of is why some of what was asked for could not be told.
+func (u *untold) of(a *ask) error {
+	for _, n := range a.names {
+		if err := u.names[n]; err != nil {
+			return err
+		}
+	}
+	for _, id := range a.ids {
+		if err := u.ids[id]; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // put asks for topics and shows the answer. Versions of Metadata before 12 cannot
 // ask by id alone; what such a broker's topics have for ids, a full look shows.
-func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byte) error {
+func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byte) (lost untold, err error) {
 	if !b.topics.isTrusted() { // then nothing is shown, and nothing found would look like nothing there
 		if err := b.look(ctx, l); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return lost, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
 	if err := l.open(ctx); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return lost, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if b.elsewhere() {
 		if err := b.look(ctx, l); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return lost, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
 	if l.metadataVersion < 12 {
 		ids = nil
 	}
 	if len(names)+len(ids) == 0 {
-		return nil
+		return lost, nil
 	}
 	resp, err := l.metadata(ctx, names, ids)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return lost, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if b.topics.otherCluster(resp) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, errOtherCluster)
+		return lost, fmt.Errorf("%w: %w", ErrUnavailable, errOtherCluster)
 	}
-	replaced, err := b.topics.some(resp)
+	replaced, lost := b.topics.some(resp)
 	b.bury(ctx, replaced, "topics were deleted and created again")
-	return err
+	return lost, nil
 }
