@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,6 +49,7 @@ type conn struct {
 	handing   *call     // the call that the reader hands over right now
 	writing   bool      // somebody writes answers: one at a time, so that they go out in order
 	draining  bool
+	broken    error // the broker's connection has ended: what only the broker can answer is not waited for
 	closed    error
 	done      chan struct{} // closed with it
 	up        *behind       // nil: nothing was passed on so far
@@ -76,8 +78,8 @@ func (c *conn) serve() {
 
 func (c *conn) read() error {
 	for {
-		if c.isDraining() {
-			return errDrained
+		if err := c.ending(); err != nil {
+			return err
 		}
 		n, err := c.in.size(c.srv.limits.Load().MaxRequestBytes)
 		if err != nil {
@@ -92,14 +94,15 @@ func (c *conn) read() error {
 // readError tells apart the ends of a connection.
 func (c *conn) readError(err error, size int) error {
 	var ne net.Error
+	why := c.ending()
 	switch {
 	case errors.Is(err, errNegative), errors.Is(err, errTooLarge), errors.Is(err, errMalformed),
 		errors.Is(err, errVersion), errors.Is(err, errUnknownAPI):
 		return &badRequest{err, size}
 	case errors.Is(err, errUpstream), errors.Is(err, errMismatch), errors.Is(err, errDrained), errors.Is(err, errSockets):
 		return err
-	case errors.As(err, &ne) && ne.Timeout() && c.isDraining():
-		return errDrained
+	case why != nil && errors.As(err, &ne): // a timeout, or one of the broker's connection
+		return why
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,11 +216,11 @@ func (c *conn) own(a *api, h *header, n int) error {
 func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.closed == nil && (len(c.calls) >= window || c.forwarded > 0 && !passed || c.held > 0 && c.held+weight > windowBytes) {
+	for c.closed == nil && c.broken == nil && (len(c.calls) >= window || c.forwarded > 0 && !passed || c.held > 0 && c.held+weight > windowBytes) {
 		c.turn.Wait()
 	}
-	if c.closed != nil {
-		return nil, c.closed
+	if err := cmp.Or(c.closed, c.broken); err != nil {
+		return nil, err
 	}
 	if c.draining && a.parks {
 		return nil, errDrained
@@ -232,7 +235,7 @@ func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) 
 	return k, nil
 }
 
-// withdraw takes back the latest call, whose request does not parse.
+// withdraw takes back the latest call, whose request does not parse or did not come to its end.
 func (c *conn) withdraw(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,6 +243,9 @@ func (c *conn) withdraw(k *call) {
 	if n := len(c.calls); n > 0 && c.calls[n-1] == k {
 		c.calls = c.calls[:n-1]
 		c.held -= k.weight
+		if k.passed {
+			c.forwarded--
+		}
 	}
 }
 
@@ -251,12 +257,12 @@ func (c *conn) burden(k *call) {
 	k.weight = max(windowBytes, k.weight)
 }
 
-// await waits until a call can be answered. One that is no longer the latest was, and may
-// be another connection's by now.
+// await waits until a call can be answered, or will not be. One that is no longer the latest
+// was, and may be another connection's by now.
 func (c *conn) await(k *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.closed == nil && len(c.calls) > 0 && c.calls[len(c.calls)-1] == k && !k.ready {
+	for c.closed == nil && len(c.calls) > 0 && c.calls[len(c.calls)-1] == k && !k.ready && !(c.broken != nil && k.api.parks) {
 		c.turn.Wait()
 	}
 	return c.closed
@@ -300,18 +306,21 @@ func (c *conn) drain() {
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails where the connection is closed already
 }
 
-func (c *conn) isDraining() bool {
+// ending says why no more requests are taken; nil: they are.
+func (c *conn) ending() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.draining
+	if c.draining {
+		return errDrained
+	}
+	return c.broken
 }
 
-// finish ends the connection. Requests before a bad one are answered first, as
+// finish ends the connection. Requests before the one that ends it are answered first, as
 // Kafka, which takes one after the other, would have done; and so are those of a client
 // that has sent its last, since it may still read.
 func (c *conn) finish(err error) {
-	var bad *badRequest
-	if errors.Is(err, errDrained) || errors.Is(err, errSentAll) || errors.As(err, &bad) {
+	if !errors.Is(err, errClientGone) || errors.Is(err, errSentAll) {
 		c.rest()
 	}
 	c.close(err)

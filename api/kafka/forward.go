@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 )
 
 // behind is a client connection's own connection to the broker: what goes over
@@ -49,29 +50,22 @@ func (c *conn) passAs(a *api, h *header, n int, what verdict) error {
 			return err
 		}
 	}
+	var k *call
 	if what == passOn {
-		if _, err := c.begin(a, h, 0, true); err != nil {
+		var err error
+		if k, err = c.begin(a, h, 0, true); err != nil {
 			return err
 		}
 	}
 	var size [4]byte
 	binary.BigEndian.PutUint32(size[:], uint32(n))
-	return c.send(size[:], n)
-}
-
-// send writes a request's length and then its bytes, together where they are here.
-func (c *conn) send(size []byte, n int) error {
-	err := c.in.stream(c.up.nc, size, n)
-	if err == nil {
-		return nil
-	}
-	// The broker has half a request, and nothing more can be sent or will come.
+	err := c.in.stream(c.up.nc, size[:], n)
 	if _, ok := errors.AsType[*writeError](err); ok {
-		err = upstreamError(err)
-	} else {
-		err = errors.Join(errClientGone, err)
+		return upstreamError(err) // the pump learns that it has ended, after the answers that are there
 	}
-	c.close(err)
+	if err != nil && k != nil { // the client has sent half a request, and the broker will not answer that
+		c.withdraw(k)
+	}
 	return err
 }
 
@@ -167,7 +161,7 @@ func (c *conn) pump(up *behind) {
 		b, err := up.in.ahead(8)
 		if err != nil {
 			c.lost()
-			c.close(c.hungUp(err))
+			c.lose(up, err)
 			return
 		}
 		size, correlation := int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:]))
@@ -184,11 +178,20 @@ func (c *conn) pump(up *behind) {
 	}
 }
 
-// hungUp is the error of a broker that has ended the connection, as it does after
-// connections.max.idle.ms and when it stops.
-func (c *conn) hungUp(err error) error {
+// lose says that the broker's connection has ended, and with it the client's: no more requests
+// are taken, and who was asked something before is answered first.
+func (c *conn) lose(up *behind, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.broken = c.hungUp(err)
+	up.nc.Close()                             // nothing is sent there any more
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails where the connection is closed already
+	c.turn.Broadcast()
+}
+
+// hungUp is the error of a broker that has ended the connection, as it does after
+// connections.max.idle.ms and when it stops. REQUIRES mu.
+func (c *conn) hungUp(err error) error {
 	if errors.Is(err, io.EOF) && c.forwarded == 0 {
 		return errRested
 	}

@@ -52,9 +52,19 @@ func (c *conn) written() {
 func (c *conn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.writing || c.closed == nil && len(c.calls) > 0 {
+	for c.writing || c.closed == nil && c.owes() {
 		c.turn.Wait()
 	}
+}
+
+// owes says whether the first call is going to be answered. When the broker's connection has ended,
+// those that only it could answer are not, nor are those that may be parked. REQUIRES mu.
+func (c *conn) owes() bool {
+	if len(c.calls) == 0 {
+		return false
+	}
+	k := c.calls[0]
+	return k.ready || c.broken == nil || !k.passed && !k.api.parks
 }
 
 // put appends a call's answer to what is to be written.
