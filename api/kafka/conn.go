@@ -41,6 +41,8 @@ type conn struct {
 	clientID, group, member string
 	instance                *string
 
+	turns turns // of transactional records; the reader's
+
 	mu        sync.Mutex
 	turn      sync.Cond // the reader waits for its turn, or for the end
 	calls     []*call   // in order of requests

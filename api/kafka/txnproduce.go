@@ -139,6 +139,9 @@ func appendProduce(h *header, req *kmsg.ProduceRequest) []byte {
 // joinTxn adds what a request is about to write to its transaction, or verifies that it is part of
 // that. What may not be written is taken out of it.
 func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) error {
+	if withoutRecords(req) { // a broker fails on that, and writes nothing of it
+		return nil
+	}
 	there := c.nameTopics(version, req, p)
 	var topics []txn.Topic
 	producer, some := txn.Producer{}, false
@@ -173,13 +176,20 @@ func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) err
 	if err != nil {
 		return err
 	}
-	p.refuse(version, req, func(topic string, partition int32) int16 {
-		if !there.has(topic, partition) {
+	p.refuse(version, req, func(topic string, at *kmsg.ProduceRequestTopicPartition) int16 {
+		if !there.has(topic, at.Partition) {
 			return 0
 		}
-		return codes(topic, partition)
+		return c.turns.take(topic, at, producer, codes(topic, at.Partition))
 	})
 	return nil
+}
+
+// withoutRecords says whether a partition's records are null.
+func withoutRecords(req *kmsg.ProduceRequest) bool {
+	return slices.ContainsFunc(req.Topics, func(t kmsg.ProduceRequestTopic) bool {
+		return slices.ContainsFunc(t.Partitions, func(p kmsg.ProduceRequestTopicPartition) bool { return p.Records == nil })
+	})
 }
 
 // nameTopics finds the topics of a request, by name or by id, and names them. What has an

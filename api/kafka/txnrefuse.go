@@ -15,12 +15,15 @@ type unproduced struct {
 	text string // for people, as Kafka says it; "": the code says all
 }
 
-// refuse takes out of a request what its transaction does not take. code gives the codes of package txn.
-func (p *produced) refuse(version int16, req *kmsg.ProduceRequest, code verdicts) {
+// refuse takes out of a request what its transaction does not take. code gives the codes of package txn, for records
+// of a transaction.
+func (p *produced) refuse(version int16, req *kmsg.ProduceRequest, code func(string, *kmsg.ProduceRequestTopicPartition) int16) {
 	p.takeOut(version, req, func(topic string, at *kmsg.ProduceRequestTopicPartition) (int16, string) {
-		_, is := producerOf(at.Records)
-		why := code(topic, at.Partition)
-		if !is || why == 0 {
+		if _, is := producerOf(at.Records); !is {
+			return 0, ""
+		}
+		why := code(topic, at)
+		if why == 0 {
 			return 0, ""
 		}
 		told := txn.CodeFor(apiProduce, version, why)
