@@ -67,7 +67,8 @@ type Node struct {
 	txnCodecs  []*txnstate.Codec // by shard, whose lock guards it
 	ids        *idPool
 	markers    *marker.Sender
-	commits    commitGate
+	commits    gate[int64]        // offsets on their way to their groups, by producer id
+	records    gate[txn.Producer] // records on their way to brokers
 	lanes      lanes
 	waiting    waitingRoom
 

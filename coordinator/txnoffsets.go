@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"sync"
-
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -99,67 +97,6 @@ func TxnCommitOf(r *kmsg.TxnOffsetCommitRequest, code int16) *kmsg.TxnOffsetComm
 		out.Topics = append(out.Topics, rt)
 	}
 	return out
-}
-
-// commitGate holds markers back while offsets of their producer are between the two shards
-// that decide on them: those that set out before the marker. Whoever begins later finds
-// the transaction decided, and must not hold its marker back: a producer that is told to
-// come again could do so for ever.
-type commitGate struct {
-	mu      sync.Mutex
-	between map[int64][]*crossing // by producer id, the first first; the markers of one wait for all before, too
-}
-
-type crossing struct {
-	commits int
-	waiting []func() // markers: nobody sets out with it any more
-}
-
-func (g *commitGate) enter(producer int64) *crossing {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.between == nil {
-		g.between = map[int64][]*crossing{}
-	}
-	all := g.between[producer]
-	if n := len(all); n > 0 && all[n-1].waiting == nil {
-		all[n-1].commits++
-		return all[n-1]
-	}
-	c := &crossing{commits: 1}
-	g.between[producer] = append(all, c)
-	return c
-}
-
-func (g *commitGate) leave(producer int64, c *crossing) {
-	g.mu.Lock()
-	c.commits--
-	all := g.between[producer]
-	var free []func()
-	for len(all) > 0 && all[0].commits == 0 {
-		free = append(free, all[0].waiting...)
-		all = all[1:]
-	}
-	if g.between[producer] = all; len(all) == 0 {
-		delete(g.between, producer)
-	}
-	g.mu.Unlock()
-	for _, f := range free {
-		f()
-	}
-}
-
-// after runs f when the producer's offsets that are on their way now have arrived: at once, or later.
-func (g *commitGate) after(producer int64, f func()) {
-	g.mu.Lock()
-	if all := g.between[producer]; len(all) > 0 {
-		last := all[len(all)-1]
-		last.waiting = append(last.waiting, f)
-		g.mu.Unlock()
-		return
-	}
-	g.mu.Unlock()
-	f()
 }
 
 // Marker writes a marker to one of our shards of groups, whoever sends it. reply is called

@@ -119,7 +119,7 @@ func with(req txn.Request, fresh txn.ProducerID) txn.Request {
 func (n *Node) carryOut(e txn.Effect) {
 	switch e := e.(type) {
 	case txn.SendMarkers:
-		n.markers.Send(e)
+		n.records.after(e.Attempt.Producer, func() { n.markers.Send(e) })
 	case txn.WantsProducerID:
 		n.ids.take(func(id txn.ProducerID, err error) {
 			if err == nil { // else the effect comes again

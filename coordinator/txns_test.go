@@ -324,7 +324,7 @@ func (a *app) begin(t *testing.T, n *Node, c *cluster) {
 
 // A marker that reached the group first would leave offsets pending for ever.
 func TestMarkersWaitForOffsetsOnTheirWay(t *testing.T) {
-	var g commitGate
+	var g gate[int64]
 	var order []string
 	g.after(1, func() { order = append(order, "free") })
 	first, second := g.enter(1), g.enter(1)

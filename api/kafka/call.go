@@ -36,6 +36,7 @@ type call struct {
 	reply  func(group.Response, error)                      // complete, bound once
 
 	produced *produced // a transactional Produce that the broker got in another shape
+	arrived  func()    // of c.mu: tells that the broker has written a transactional Produce; nil: nobody minds
 
 	beat   kmsg.HeartbeatRequest
 	commit commit
@@ -149,7 +150,7 @@ func (k *call) appendResponse(out []byte, resp kmsg.Response) []byte {
 // reset readies a call for another request.
 func (k *call) reset() {
 	k.c, k.ready, k.passed, k.resp, k.err, k.answer, k.parts = nil, false, false, nil, nil, nil, nil
-	k.produced = nil
+	k.produced, k.arrived = nil, nil
 	k.commit.reset()
 	k.fetch.reset()
 }

@@ -331,6 +331,7 @@ func (c *conn) finish(err error) {
 		<-c.up.left
 		c.up.in.done()
 	}
+	c.lostAll()
 	c.in.done()
 }
 

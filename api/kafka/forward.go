@@ -39,11 +39,11 @@ func (c *conn) pass(a *api, h *header, n int) error {
 			return c.passTransactional(a, h, n, passOnSilent)
 		}
 	}
-	return c.passAs(a, h, n, what)
+	return c.passAs(a, h, n, what, nil)
 }
 
-// passAs passes a request on, byte for byte.
-func (c *conn) passAs(a *api, h *header, n int, what verdict) error {
+// passAs passes a request on, byte for byte. p is what it is, where it is a transactional Produce.
+func (c *conn) passAs(a *api, h *header, n int, what verdict, p *produced) error {
 	c.srv.m.request(a.key, h.version, n)
 	if c.up == nil {
 		if err := c.connect(); err != nil {
@@ -55,6 +55,9 @@ func (c *conn) passAs(a *api, h *header, n int, what verdict) error {
 		var err error
 		if k, err = c.begin(a, h, 0, true); err != nil {
 			return err
+		}
+		if p != nil {
+			k.awaits(p)
 		}
 	}
 	var size [4]byte
@@ -166,9 +169,13 @@ func (c *conn) pump(up *behind) {
 		}
 		size, correlation := int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:]))
 		up.in.skip(8)
-		if !c.arrived(size, correlation) {
+		written, expected := c.arrived(size, correlation)
+		if !expected {
 			c.close(errMismatch)
 			return
+		}
+		if written != nil {
+			written()
 		}
 		select {
 		case <-up.taken:
@@ -198,23 +205,24 @@ func (c *conn) hungUp(err error) error {
 	return upstreamError(err)
 }
 
-// arrived makes the call answerable that the broker has answered.
-func (c *conn) arrived(size, correlation int32) bool {
+// arrived makes the call answerable that the broker has answered, and returns whom else to tell.
+func (c *conn) arrived(size, correlation int32) (written func(), expected bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.calls {
 		if k.passed && !k.ready {
 			if size < 4 || k.correlation != correlation {
-				return false
+				return nil, false
 			}
 			if k.api.topics {
 				c.srv.o.Upstream.Topics().Changed()
 			}
 			k.size = size
 			c.forwarded--
+			written, k.arrived = k.arrived, nil
 			c.settle(k)
-			return true
+			return written, true
 		}
 	}
-	return false
+	return nil, false
 }

@@ -13,6 +13,10 @@ func (noTransactions) Txn(_ txn.Request, reply func(txn.Response, error)) {
 	reply(nil, coordinator.ErrLoading)
 }
 
+func (noTransactions) ProduceInTxn(_ txn.Request, _ txn.Producer, reply func(txn.Response, func(), error)) {
+	reply(nil, func() {}, coordinator.ErrLoading)
+}
+
 func (noTransactions) EachTxn(_ txn.Request, reply func([]txn.Response, error)) {
 	reply(nil, coordinator.ErrLoading)
 }

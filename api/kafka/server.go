@@ -35,6 +35,9 @@ type Transactions interface {
 	EachTxn(req txn.Request, reply func([]txn.Response, error))
 	// CommitInTxn asks the transaction's shard, and then the group's.
 	CommitInTxn(req coordinator.TxnCommit, reply func(group.TxnCommitted, error))
+	// ProduceInTxn asks whether records may be written. Until arrived is called the transaction may be decided, but
+	// not ended.
+	ProduceInTxn(req txn.Request, producer txn.Producer, reply func(resp txn.Response, arrived func(), err error))
 	// Marker writes a marker to a partition of __consumer_offsets.
 	Marker(partition int32, m group.Marker, reply func(group.Response, error))
 }

@@ -83,6 +83,7 @@ type broker struct {
 	got  []*kmsg.ProduceRequest
 	raw  [][]byte
 	open []net.Conn
+	mute bool // it answers nothing
 	left sync.WaitGroup
 }
 
@@ -139,8 +140,9 @@ func (b *broker) serve(nc net.Conn) {
 		}
 		b.mu.Lock()
 		b.got, b.raw = append(b.got, req), append(b.raw, body)
+		mute := b.mute
 		b.mu.Unlock()
-		if req.Acks == 0 {
+		if req.Acks == 0 || mute {
 			continue
 		}
 		resp := req.ResponseKind().(*kmsg.ProduceResponse)

@@ -45,6 +45,7 @@ type produced struct {
 	version int16 // that the broker got
 	ids     map[string][16]byte
 	failed  []unproduced
+	arrived func() // is called when what is let through is written, or nobody can tell any more
 }
 
 // passTransactional passes a transactional Produce of n bytes on.
@@ -60,11 +61,16 @@ func (c *conn) passTransactional(a *api, h *header, n int, what verdict) error {
 		return errMalformed
 	}
 	p := &produced{version: c.srv.versionBehind(h.version), ids: map[string][16]byte{}}
+	defer func() {
+		if p.arrived != nil { // nobody waits for the broker's answer
+			p.arrived()
+		}
+	}()
 	if err := c.joinTxn(h.version, req, p); err != nil {
 		return err
 	}
 	if p.version == h.version && p.failed == nil {
-		return c.passAs(a, h, n, what)
+		return c.passAs(a, h, n, what, p)
 	}
 	c.srv.m.request(a.key, h.version, n)
 	if err := c.produceBehind(a, h, req, p); err != nil {
@@ -98,6 +104,7 @@ func (c *conn) produceBehind(a *api, h *header, req *kmsg.ProduceRequest, p *pro
 			return err
 		}
 		k.produced = p
+		k.awaits(p)
 	}
 	for i := range req.Topics { // by name or by id, as the version has it
 		t := &req.Topics[i]
@@ -172,7 +179,7 @@ func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) err
 	if version < addedByBroker {
 		ask = c.verify
 	}
-	codes, err := ask(*req.TransactionID, producer, topics)
+	codes, err := ask(p, *req.TransactionID, producer, topics)
 	if err != nil {
 		return err
 	}
@@ -265,21 +272,21 @@ func severalBatches(records []byte) bool {
 // verdicts are the codes of partitions.
 type verdicts func(topic string, partition int32) int16
 
-func (c *conn) addImplicit(id string, producer txn.Producer, topics []txn.Topic) (verdicts, error) {
-	resp, err := c.waitTxn(txn.AddImplicit{Client: c.client(), TransactionalID: id, Producer: producer, Topics: topics})
+func (c *conn) addImplicit(p *produced, id string, producer txn.Producer, topics []txn.Topic) (verdicts, error) {
+	resp, err := c.setOut(p, producer, txn.AddImplicit{Client: c.client(), TransactionalID: id, Producer: producer, Topics: topics})
 	if err != nil {
 		return nil, err
 	}
 	return func(string, int32) int16 { return resp.(txn.Result).Code }, nil
 }
 
-func (c *conn) verify(id string, producer txn.Producer, topics []txn.Topic) (verdicts, error) {
+func (c *conn) verify(p *produced, id string, producer txn.Producer, topics []txn.Topic) (verdicts, error) {
 	t := kmsg.NewAddPartitionsToTxnRequestTransaction()
 	t.TransactionalID, t.ProducerID, t.ProducerEpoch, t.VerifyOnly = id, int64(producer.ID), int16(producer.Epoch), true
 	for _, at := range topics {
 		t.Topics = append(t.Topics, kmsg.AddPartitionsToTxnRequestTransactionTopic{Topic: at.Name, Partitions: at.Partitions})
 	}
-	resp, err := c.waitTxn(txn.AddPartitions{Client: c.client(), AddPartitionsToTxnRequestTransaction: &t, Broker: true})
+	resp, err := c.setOut(p, producer, txn.AddPartitions{Client: c.client(), AddPartitionsToTxnRequestTransaction: &t, Broker: true})
 	if err != nil {
 		return nil, err
 	}
@@ -293,26 +300,6 @@ func (c *conn) verify(id string, producer txn.Producer, topics []txn.Topic) (ver
 		}
 	}
 	return func(topic string, partition int32) int16 { return codes[markerAt{topic: topic, partition: partition}] }, nil
-}
-
-// waitTxn asks a transaction's shard and waits: the next request of the connection would be
-// about the same transaction. A shard that cannot be asked is a Result.
-func (c *conn) waitTxn(req txn.Request) (txn.Response, error) {
-	ch := make(chan txn.Response, 1)
-	c.srv.o.Transactions.Txn(req, func(resp txn.Response, err error) {
-		if err != nil {
-			resp = txn.Result{Code: code(err)}
-		}
-		ch <- resp
-	})
-	select {
-	case resp := <-ch:
-		return resp, nil
-	case <-c.done:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return nil, c.closed
-	}
 }
 
 // relayProduced turns the broker's answer into one of the client's version.

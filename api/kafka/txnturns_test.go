@@ -17,12 +17,12 @@ type slow struct {
 	left atomic.Int32
 }
 
-func (s *slow) Txn(req txn.Request, reply func(txn.Response, error)) {
-	if _, adds := req.(txn.AddImplicit); adds && s.left.Add(-1) >= 0 {
-		reply(txn.Result{Code: 51}, nil) // CONCURRENT_TRANSACTIONS
+func (s *slow) ProduceInTxn(req txn.Request, p txn.Producer, reply func(txn.Response, func(), error)) {
+	if s.left.Add(-1) >= 0 {
+		reply(txn.Result{Code: 51}, func() {}, nil) // CONCURRENT_TRANSACTIONS
 		return
 	}
-	s.Transactions.Txn(req, reply)
+	s.Transactions.ProduceInTxn(req, p, reply)
 }
 
 // numbered gives a batch its sequence number.

@@ -1,0 +1,63 @@
+package kafka
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/kcoord/kcoord/coordinator/txn"
+)
+
+// ways counts the records that have set out and arrived.
+type ways struct {
+	Transactions
+	out, in chan struct{}
+}
+
+func (w *ways) ProduceInTxn(req txn.Request, p txn.Producer, reply func(txn.Response, func(), error)) {
+	w.Transactions.ProduceInTxn(req, p, func(resp txn.Response, arrived func(), err error) {
+		w.out <- struct{}{}
+		reply(resp, func() { arrived(); w.in <- struct{}{} }, err)
+	})
+}
+
+// Whatever becomes of a transactional Produce, its producer's markers go out at last.
+func TestProduceArrives(t *testing.T) {
+	s := withNode(t, towardsKafka)
+	w := &ways{s.srv.o.Transactions, make(chan struct{}, 9), make(chan struct{}, 9)}
+	s.srv.o.Transactions = w
+	id, c, x := s.topic("t"), s.client(), "x"
+	p := begin(c, x)
+	b := s.fakeBroker(t)
+	for _, v := range []int16{12, 11} { // as it is, and in another shape
+		do[*kmsg.ProduceResponse](c, v, produce(&x, records(p, true), to("t", id, 0)))
+		<-w.out
+		<-w.in
+	}
+	if at := do[*kmsg.ProduceResponse](c, 11, produce(&x, records(p, true), to("t", id, 1))).Topics[0].Partitions[0]; at.ErrorCode != 120 {
+		t.Errorf("%+v", at)
+	}
+	<-w.out
+	<-w.in // refused
+	silent := produce(&x, records(p, true), to("t", id, 0))
+	silent.Acks = 0
+	c.send(12, silent)
+	<-w.out
+	<-w.in // nobody will say that it is written
+	b.mu.Lock()
+	b.mute = true
+	b.mu.Unlock()
+	for _, v := range []int16{11, 12} {
+		c = s.client()
+		c.send(v, produce(&x, records(p, true), to("t", id, 0)))
+		<-w.out
+		select {
+		case <-w.in:
+			t.Errorf("v%d: told before the broker has answered", v)
+		default:
+		}
+		b.hangUp()
+		<-w.in
+		c.closed()
+	}
+}
