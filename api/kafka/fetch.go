@@ -62,7 +62,8 @@ type fetchFailure struct {
 //	9     member id and epoch (KIP-848)
 //	10    topics by id
 //
-// Topics by name need not exist: an offset is kept for them or it is -1.
+// Topics by name need not exist: an offset is kept for them or it is -1. Nor is it given to who asks for
+// another topic of its topic's name.
 func (k *call) offsetFetch(body []byte) error {
 	if err := k.decodeFetch(body); err != nil {
 		return err
@@ -143,7 +144,9 @@ func (k *call) decodeFetchTopic(d *decoder) (t kmsg.OffsetFetchRequestGroupTopic
 		copy(t.TopicID[:], d.take(16))
 	} else if name := d.str(); !d.bad {
 		if known := k.c.srv.o.Upstream.Topics().Find(name); known != nil {
-			t.Topic = known.Name
+			// Kafka leaves the id out. There the coordinator sees that a topic is deleted; kcoord, when it was
+			// down then, would give who reads the new topic of that name the old one's offset.
+			t.Topic, t.TopicID = known.Name, known.ID
 		} else {
 			t.Topic = string(name)
 		}
