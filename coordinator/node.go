@@ -229,9 +229,9 @@ func (n *Node) Configure(c group.Config) {
 	}
 }
 
-// ForgetTopics deletes the offsets of deleted topics in every group, one group
+// ForgetTopics deletes the offsets of deleted topics, which are as in group.ForgetTopics, in every group, one group
 // after the other. It returns when they are durably gone, and how many there were.
-func (n *Node) ForgetTopics(topics []string) (offsets int, err error) {
+func (n *Node) ForgetTopics(topics map[string][16]byte) (offsets int, err error) {
 	for _, s := range n.shards {
 		ids, err := ask[[]string](s, group.IDs{})
 		if err != nil {

@@ -127,7 +127,7 @@ func TestForgetTopics(t *testing.T) {
 			do[*kmsg.OffsetCommitResponse](t, n, commit(g, "t", 1))
 			do[*kmsg.OffsetCommitResponse](t, n, commit(g, "kept", 2))
 		}
-		gone, err := n.ForgetTopics([]string{"t"})
+		gone, err := n.ForgetTopics(map[string][16]byte{"t": {}})
 		if err != nil || gone != 3 {
 			t.Fatalf("%d offsets, %v", gone, err)
 		}

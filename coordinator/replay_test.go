@@ -282,7 +282,7 @@ func (s *script) mayDelete(g string) { s.committed[g] = append(s.committed[g], &
 
 func (s *script) forgetTopic(c *client) {
 	s.mayDelete(c.group)
-	s.ask(group.ForgetTopics{Group: c.group, Topics: []string{"t"}}, nil)
+	s.ask(group.ForgetTopics{Group: c.group, Topics: map[string][16]byte{"t": {}}}, nil)
 }
 
 func (s *script) deleteGroup(c *client) {

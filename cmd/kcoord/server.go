@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -143,7 +144,7 @@ func (s *server) open(plane planeStarter) error {
 	var node *coordinator.Node
 	opened := make(chan struct{})
 	o := behind(s.config, advertised, s.log)
-	o.Deleted = func(topics []string) error {
+	o.Deleted = func(topics map[string][16]byte) error {
 		<-opened
 		return s.forget(node, topics)
 	}
@@ -220,13 +221,13 @@ func (s *server) openNode(backend *pebblelog.Backend, embedded bool) (*coordinat
 }
 
 // forget deletes the offsets of deleted topics everywhere.
-func (s *server) forget(node *coordinator.Node, topics []string) error {
+func (s *server) forget(node *coordinator.Node, topics map[string][16]byte) error {
 	offsets, err := node.ForgetTopics(topics)
 	if err != nil {
 		return err
 	}
 	if offsets > 0 {
-		s.log.Info().Strs("topics", topics).Int("offsets", offsets).Msg("topics were deleted, and so were their offsets")
+		s.log.Info().Strs("topics", slices.Sorted(maps.Keys(topics))).Int("offsets", offsets).Msg("topics were deleted, and so were their offsets")
 	}
 	return nil
 }

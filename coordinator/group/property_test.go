@@ -164,7 +164,7 @@ func (w *walk) step() {
 	case "delete":
 		w.h.do("delete", Delete{w.group()})
 	case "forget":
-		w.h.do("forget", ForgetTopics{w.group(), []string{w.topic()}})
+		w.h.do("forget", ForgetTopics{w.group(), map[string][16]byte{w.topic(): {}}})
 	case "list":
 		w.h.do("list", List{})
 		w.h.do("ids", IDs{})

@@ -75,8 +75,9 @@ type Delete struct{ Group string }
 // ForgetTopics tells that topics were deleted: a group's offsets of them are
 // deleted. It is answered by a ForgottenTopics.
 type ForgetTopics struct {
-	Group  string
-	Topics []string
+	Group string
+	// By name: the id of the topic that has it now, whose offsets stay; zero: there is none.
+	Topics map[string][16]byte
 }
 
 // ForgottenTopics is how many offsets were deleted.

@@ -122,7 +122,7 @@ func init() {
 		"leave": (*script).leave, "commit": (*script).commit, "fetch": (*script).fetch, "offset-delete": (*script).offsetDelete,
 		"describe":    func(s *script) { s.h.do(s.group(), Describe{s.group()}) },
 		"delete":      func(s *script) { s.h.do(s.group(), Delete{s.group()}) },
-		"forget":      func(s *script) { s.h.do(s.group(), ForgetTopics{s.group(), s.list("topics")}) },
+		"forget":      (*script).forget,
 		"list":        func(s *script) { s.h.do("list", List{s.list("states"), s.list("types")}) },
 		"ids":         func(s *script) { s.h.do("ids", IDs{}) },
 		"quarantined": func(s *script) { s.h.do("quarantined", Quarantined{}) },
@@ -324,6 +324,15 @@ func (s *script) commit() {
 		r.Topics[i].Partitions = append(r.Topics[i].Partitions, cp)
 	}
 	s.h.do(s.who(), Commit{r})
+}
+
+// forget forgets topics; the topic with that id, if any, has the names now.
+func (s *script) forget() {
+	r := ForgetTopics{s.group(), map[string][16]byte{}}
+	for _, t := range s.list("topics") {
+		r.Topics[t] = s.topicID()
+	}
+	s.h.do(s.group(), r)
 }
 
 // topicID is the one that ends in id=n; none: the topic goes by its name.

@@ -67,7 +67,7 @@ func (s *script) txnCommit() {
 		i := slices.IndexFunc(r.Topics, func(t kmsg.TxnOffsetCommitRequestTopic) bool { return t.Topic == topic })
 		if i < 0 {
 			i = len(r.Topics)
-			r.Topics = append(r.Topics, kmsg.TxnOffsetCommitRequestTopic{Topic: topic})
+			r.Topics = append(r.Topics, kmsg.TxnOffsetCommitRequestTopic{Topic: topic, TopicID: s.topicID()})
 		}
 		r.Topics[i].Partitions = append(r.Topics[i].Partitions, cp)
 	}

@@ -60,12 +60,13 @@ func partitions(t *kmsg.MetadataResponseTopic) (n int32) {
 
 // some takes in an answer about some topics. It returns those whose name has
 // another id now, and those that cannot be told of.
-func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, lost untold) {
+func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced map[string][16]byte, lost untold) {
 	found, absent, lost := read(resp)
+	replaced = map[string][16]byte{}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
-		if t.show(topic, &replaced); t.dying[topic.Name] > 0 {
+		if t.show(topic, replaced); t.dying[topic.Name] > 0 {
 			lost.add(&topic.Name, topic.ID, fmt.Errorf("topic %q was deleted and its offsets are still there", topic.Name))
 		}
 	}
@@ -77,8 +78,9 @@ func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced []string, lost unto
 
 // full takes in an answer about all topics. It returns those whose name has
 // another id now, and those that may have been deleted.
-func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64) (replaced, suspects []string) {
+func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64) (replaced map[string][16]byte, suspects []string) {
 	found, _, _ := read(resp)
+	replaced = map[string][16]byte{}
 	present := make(map[string]bool, len(resp.Topics))
 	for i := range resp.Topics {
 		if resp.Topics[i].Topic != nil {
@@ -88,7 +90,7 @@ func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
-		t.show(topic, &replaced)
+		t.show(topic, replaced)
 	}
 	for name := range t.byName {
 		if !present[name] {
@@ -126,18 +128,19 @@ func (t *Topics) otherCluster(resp *kmsg.MetadataResponse) bool {
 
 // confirmed returns the suspects that the broker says it does not have. The
 // others are there after all, or looked at anew.
-func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string) (replaced, gone []string) {
+func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string) (replaced, gone map[string][16]byte) {
 	found, absent, _ := read(resp)
+	replaced, gone = map[string][16]byte{}, map[string][16]byte{}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, topic := range found {
-		t.show(topic, &replaced)
+		t.show(topic, replaced)
 	}
 	for _, name := range suspects {
 		if a := t.without[name]; slices.Contains(absent, name) {
 			delete(t.without, name)
 			t.dying[name]++
-			gone = append(gone, name)
+			gone[name] = [16]byte{}
 		} else if a != nil {
 			a.looks = 0
 		}
@@ -177,11 +180,11 @@ func (t *Topics) failed(now time.Time) (first bool) {
 // REQUIRES of show, hide and drop: t.mu is held for writing.
 
 // show shows a topic, unless an older one of its name is not buried yet.
-func (t *Topics) show(topic *Topic, replaced *[]string) {
+func (t *Topics) show(topic *Topic, replaced map[string][16]byte) {
 	other := t.otherID(topic)
 	delete(t.without, topic.Name)
 	if other {
-		*replaced = append(*replaced, topic.Name)
+		replaced[topic.Name] = topic.ID
 		t.dying[topic.Name]++
 	}
 	if t.dying[topic.Name] > 0 {

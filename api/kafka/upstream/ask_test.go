@@ -18,7 +18,7 @@ func TestOneTopicFailsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker(Topic{"dying", id(1), 1}, Topic{"hidden", id(2), 1}, Topic{"well", id(3), 1})
 		heard := make(chan struct{})
-		up := b.open(t, Options{Refresh: time.Hour, Deleted: func([]string) error { <-heard; return nil }})
+		up := b.open(t, Options{Refresh: time.Hour, Deleted: func(map[string][16]byte) error { <-heard; return nil }})
 		defer close(heard)
 		<-up.Ready()
 		v := up.Topics()

@@ -3,7 +3,9 @@ package upstream
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,8 +49,9 @@ type Options struct {
 	Timeout time.Duration
 	// Deleted is told the names of topics that were deleted, from a goroutine of
 	// its own, and again after Refresh when it returns an error. No topic of these
-	// names is shown before it has returned without one.
-	Deleted func(topics []string) error
+	// names is shown before it has returned without one. With each goes the id of the topic that
+	// has the name now; zero: there is none.
+	Deleted func(topics map[string][16]byte) error
 }
 
 // Broker is the broker behind the sidecar.
@@ -88,7 +91,7 @@ func Open(o Options) *Broker {
 		o.Timeout = 3 * time.Second
 	}
 	if o.Deleted == nil {
-		o.Deleted = func([]string) error { return nil }
+		o.Deleted = func(map[string][16]byte) error { return nil }
 	}
 	if o.DialTo == nil {
 		o.DialTo = func(ctx context.Context, addr string) (net.Conn, error) {
@@ -284,15 +287,16 @@ func (b *Broker) confirm(ctx context.Context, l *link, suspects []string) {
 }
 
 // bury tells of deleted topics until it was heard, or the Broker is closed.
-func (b *Broker) bury(ctx context.Context, names []string, what string) {
-	if len(names) == 0 {
+func (b *Broker) bury(ctx context.Context, topics map[string][16]byte, what string) {
+	if len(topics) == 0 {
 		return
 	}
+	names := slices.Sorted(maps.Keys(topics))
 	b.o.Log.Info().Strs("topics", names).Msg(what)
 	again := b.o.Refresh
 	go func() {
 		for {
-			err := b.o.Deleted(names)
+			err := b.o.Deleted(topics)
 			if err == nil {
 				b.topics.buried(names)
 				return

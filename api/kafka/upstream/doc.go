@@ -16,9 +16,11 @@
 //     full and successful answers in a row (five, where they name no topic at all)
 //     from the same cluster left it out, and the broker then says
 //     UNKNOWN_TOPIC_OR_PARTITION to its very name. Or when the name has another id:
-//     then the old topic is gone for certain. Until Deleted has heard of a
-//     deletion, no topic of that name is shown to anybody (commits to it are asked
-//     to try again), so that the first offsets of a new one come after.
+//     then the old topic is gone for certain. That may be long ago, if a broker that
+//     lags showed it to a kcoord which had just started: what is known to be of the
+//     new one stays. Until Deleted has heard of a deletion, no topic of that name is
+//     shown to anybody (commits to it are asked to try again), so that the first
+//     offsets of a new one come after.
 //
 // What is not seen: a topic deleted while kcoord was down. Its offsets stay, but have its id: they are not given to
 // who asks for the one that has its name now.

@@ -113,7 +113,7 @@ func TestGatewayBrokerBehind(t *testing.T) {
 		"lacks a topic":         {func(f fleet) { f[2].with(func() { delete(f[2].topics, "a") }) }, ""},
 		"all lack it":           {func(f fleet) { f.each(func(b *broker) { delete(b.topics, "a") }) }, "a"},
 		"has the one of before": {func(f fleet) { f[2].with(func() { f[2].topics["a"] = Topic{"a", id(9), 3} }) }, ""},
-		"all have another":      {func(f fleet) { f.each(func(b *broker) { b.topics["a"] = Topic{"a", id(9), 3} }) }, "a"},
+		"all have another":      {func(f fleet) { f.each(func(b *broker) { b.topics["a"] = Topic{"a", id(9), 3} }) }, "a→9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

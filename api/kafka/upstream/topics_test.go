@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -83,14 +84,19 @@ type told struct {
 	fail int
 }
 
-func (d *told) deleted(names []string) error {
+func (d *told) deleted(topics map[string][16]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fail > 0 {
 		d.fail--
 		return errors.New("not now")
 	}
-	d.all = append(d.all, names...)
+	for _, name := range slices.Sorted(maps.Keys(topics)) {
+		if now := topics[name]; now != ([16]byte{}) {
+			name += fmt.Sprint("→", now[0])
+		}
+		d.all = append(d.all, name)
+	}
 	return nil
 }
 
@@ -167,8 +173,8 @@ func TestDeleted(t *testing.T) {
 				r.Topics[i].ErrorCode = kerr.LeaderNotAvailable.Code
 			}
 		}), none, none, none}, ""},
-		{"made again", []func(*broker){add(Topic{"a", id(7), 1})}, "a"},
-		{"made again after a look without it", []func(*broker){remove("a"), add(Topic{"a", id(7), 1}), none}, "a"},
+		{"made again", []func(*broker){add(Topic{"a", id(7), 1})}, "a→7"},
+		{"made again after a look without it", []func(*broker){remove("a"), add(Topic{"a", id(7), 1}), none}, "a→7"},
 		{"made again without ids", []func(*broker){add(Topic{"a", [16]byte{}, 1}), none}, ""},
 		{"deleted twice", []func(*broker){remove("a"), none, add(Topic{"a", id(8), 1}), remove("a"), none}, "a a"},
 		{"the broker was down in between", []func(*broker){func(b *broker) { b.down = true }, none, func(b *broker) { b.down = false }, none}, ""},
@@ -198,7 +204,7 @@ func TestNewTopicWaitsForTheOldOnesEnd(t *testing.T) {
 		b := newBroker(Topic{"a", id(1), 1})
 		heard := make(chan struct{})
 		fails := 1
-		up := b.open(t, Options{Refresh: time.Second, Deleted: func([]string) error {
+		up := b.open(t, Options{Refresh: time.Second, Deleted: func(map[string][16]byte) error {
 			<-heard
 			if fails--; fails >= 0 {
 				return errors.New("not now")
@@ -359,7 +365,7 @@ func TestChanged(t *testing.T) {
 		}
 		b.with(func() { b.topics["a"] = Topic{"a", id(2), 1} }) // only now
 		time.Sleep(150 * time.Millisecond)
-		if d.String() != "a" {
+		if d.String() != "a→2" {
 			t.Fatalf("told of %q shortly after a change", d)
 		}
 		before := b.requests()
