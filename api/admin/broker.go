@@ -10,6 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Broker asks the brokers where the logs of partitions begin and end.
@@ -79,6 +81,26 @@ func (b *Broker) spans(ctx context.Context, topics []string) (map[string]map[int
 		}
 	}
 	return found, unasked
+}
+
+// topics are those of these names that the broker has, whether or not their partitions have leaders.
+func (b *Broker) topics(ctx context.Context, names []string) (kadm.TopicDetails, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	there, err := b.client.ListTopicsWithInternal(ctx, names...)
+	return there, heard(err)
+}
+
+// missing is a status: a partition is not among those that are there, or cannot be told of. nil: it is there.
+func missing(there kadm.TopicDetails, at place) error {
+	known := there[at.topic]
+	switch _, has := known.Partitions[at.partition]; {
+	case known.Err != nil && known.Err != kerr.UnknownTopicOrPartition: //nolint:errorlint // kerr's are values
+		return status.Errorf(codes.Unavailable, "%s: %v", at.topic, known.Err)
+	case !has:
+		return status.Errorf(codes.NotFound, "the broker has no partition %s-%d", at.topic, at.partition)
+	}
+	return nil
 }
 
 // at is the first offset at or after a time, the end where there is none.

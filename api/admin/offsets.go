@@ -125,14 +125,47 @@ func selected(of []*adminpb.TopicPartitions, topic string, partition int32) bool
 	return len(of) == 0
 }
 
-// ApplyOffsets does what a plan says.
+// ApplyOffsets does what a plan says. Plans are kept: a topic that is gone since, or somebody's slip of
+// the pen, must not leave an offset behind for a topic that is made later.
 func (o *offsets) ApplyOffsets(ctx context.Context, plan *adminpb.OffsetsPlan) (*adminpb.ApplyOffsetsResponse, error) {
-	return o.set(ctx, plan, false)
+	changes, err := offsetChanges(plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.exist(ctx, changes); err != nil {
+		return nil, err
+	}
+	return &adminpb.ApplyOffsetsResponse{}, o.set(ctx, plan, group.SetOffsets{Group: plan.GetGroup(), Changes: changes})
 }
 
-// set hands the plan to the group's shard, which compares and sets in one step, or only tries.
-func (o *offsets) set(ctx context.Context, plan *adminpb.OffsetsPlan, try bool) (*adminpb.ApplyOffsetsResponse, error) {
-	req := group.SetOffsets{Group: plan.GetGroup(), Try: try}
+// exist refuses to set offsets of partitions that the broker does not have.
+func (o *offsets) exist(ctx context.Context, changes []group.OffsetChange) error {
+	names := map[string]bool{}
+	for _, c := range changes {
+		if c.New >= 0 {
+			names[c.Topic] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	there, err := o.broker.topics(ctx, slices.Sorted(maps.Keys(names)))
+	if err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	for _, c := range changes {
+		if c.New < 0 {
+			continue
+		}
+		if err := missing(there, place{c.Topic, c.Partition}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offsetChanges are a plan's, for the group's shard.
+func offsetChanges(plan *adminpb.OffsetsPlan) (changes []group.OffsetChange, err error) {
 	twice := map[place]bool{}
 	for _, c := range plan.GetChanges() {
 		at := place{c.GetTopic(), c.GetPartition()}
@@ -143,22 +176,27 @@ func (o *offsets) set(ctx context.Context, plan *adminpb.OffsetsPlan, try bool) 
 			return nil, status.Errorf(codes.InvalidArgument, "%s-%d is changed twice", at.topic, at.partition)
 		}
 		twice[at] = true
-		req.Changes = append(req.Changes, group.OffsetChange{
+		changes = append(changes, group.OffsetChange{
 			Topic: at.topic, Partition: at.partition, Expected: orMinusOne(c.Current), New: orMinusOne(c.New),
 			LeaderEpoch: orMinusOne(c.LeaderEpoch), Metadata: c.GetMetadata(),
 		})
 	}
+	return changes, nil
+}
+
+// set hands a plan's changes to the group's shard, which compares and sets in one step, or only tries.
+func (o *offsets) set(ctx context.Context, plan *adminpb.OffsetsPlan, req group.SetOffsets) error {
 	set, err := askOne[group.OffsetsSet](ctx, o.ask, req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := refused(plan.GetGroup(), set); err != nil {
-		return nil, err
+		return err
 	}
 	if len(set.Differing) > 0 {
-		return nil, differing(differences(plan, set.Differing))
+		return differing(differences(plan, set.Differing))
 	}
-	return &adminpb.ApplyOffsetsResponse{}, nil
+	return nil
 }
 
 type place struct {

@@ -184,6 +184,36 @@ func TestAPlanIsAppliedAsItIsOrRefused(t *testing.T) {
 	}
 }
 
+// TestNoOffsetsOfNoPartition: a plan that was kept, or written by hand, leaves no offset for a topic that is
+// made later.
+func TestNoOffsetsOfNoPartition(t *testing.T) {
+	w := newWorld(t)
+	w.commit("g", 0, 4)
+	w.commitTo("g", "gone", 0, 5)
+	for _, change := range []string{`{"topic":"gone","current":5,"new":1}`, `{"topic":"orders","partition":7,"new":1}`, `{"topic":"none","new":1}`} {
+		st, _ := w.refused("Offsets/ApplyOffsets", `{"group":"g","changes":[{"topic":"orders","current":4,"new":1},`+change+`]}`)
+		if st.Code() != codes.NotFound || !strings.HasPrefix(st.Message(), "the broker has no partition ") {
+			t.Errorf("%s: %v", change, st)
+		}
+	}
+}
+
+// TestApplyWithoutBroker: whether partitions are there is not known then, but what is not may be deleted.
+func TestApplyWithoutBroker(t *testing.T) {
+	w := newWorld(t)
+	w.commit("g", 0, 4)
+	w.commitTo("g", "gone", 0, 5)
+	w.plane.Close()
+	w.ends.patience = 200 * time.Millisecond
+	if st, _ := w.refused("Offsets/ApplyOffsets", `{"group":"g","changes":[{"topic":"orders","current":4,"new":1}]}`); st.Code() != codes.Unavailable {
+		t.Errorf("without a broker: %v", st)
+	}
+	w.call("Offsets/ApplyOffsets", `{"group":"g","changes":[{"topic":"gone","current":5}]}`)
+	if got := w.offsets("g"); got != "orders-0=4 " {
+		t.Errorf("the offsets are %s", got)
+	}
+}
+
 // TestOfSeveralAppliersOneWins: all have the same plan.
 func TestOfSeveralAppliersOneWins(t *testing.T) {
 	w := newWorld(t)

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"google.golang.org/grpc/codes"
@@ -84,22 +83,19 @@ func (t *transactions) commitOf(ctx context.Context, req *adminpb.SendOffsetsToT
 	}
 	at, twice := map[string]int{}, map[place]bool{}
 	for _, o := range req.GetOffsets() {
-		known := there[o.GetTopic()]
 		where := place{o.GetTopic(), o.GetPartition()}
-		switch _, has := known.Partitions[o.GetPartition()]; {
-		case o.GetOffset() < 0 || twice[where]:
+		if o.GetOffset() < 0 || twice[where] {
 			return nil, status.Errorf(codes.InvalidArgument, "%s-%d: one offset from 0 on, please", where.topic, where.partition)
-		case known.Err != nil && known.Err != kerr.UnknownTopicOrPartition: //nolint:errorlint // kerr's are values
-			return nil, status.Errorf(codes.Unavailable, "%s: %v", where.topic, known.Err)
-		case !has:
-			return nil, status.Errorf(codes.NotFound, "the broker has no partition %s-%d", where.topic, where.partition)
+		}
+		if err := missing(there, where); err != nil {
+			return nil, err
 		}
 		twice[where] = true
 		i, has := at[where.topic]
 		if !has {
 			i = len(out.Topics)
 			at[where.topic] = i
-			out.Topics = append(out.Topics, kmsg.TxnOffsetCommitRequestTopic{Topic: where.topic, TopicID: known.ID})
+			out.Topics = append(out.Topics, kmsg.TxnOffsetCommitRequestTopic{Topic: where.topic, TopicID: there[where.topic].ID})
 		}
 		metadata := o.GetMetadata()
 		out.Topics[i].Partitions = append(out.Topics[i].Partitions, kmsg.TxnOffsetCommitRequestTopicPartition{
@@ -107,14 +103,6 @@ func (t *transactions) commitOf(ctx context.Context, req *adminpb.SendOffsetsToT
 		})
 	}
 	return out, nil
-}
-
-// topics are those of these names that the broker has.
-func (b *Broker) topics(ctx context.Context, names []string) (kadm.TopicDetails, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.patience)
-	defer cancel()
-	there, err := b.client.ListTopicsWithInternal(ctx, names...)
-	return there, heard(err)
 }
 
 // refusedOffsets says why, with Kafka's code for programs.

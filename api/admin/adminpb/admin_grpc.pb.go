@@ -424,10 +424,11 @@ type OffsetsClient interface {
 	// a topic or a partition does not exist. UNAVAILABLE: the broker does not answer.
 	// FAILED_PRECONDITION: what ApplyOffsets would refuse (details: GroupInUse).
 	PlanOffsets(ctx context.Context, in *PlanOffsetsRequest, opts ...grpc.CallOption) (*OffsetsPlan, error)
-	// ApplyOffsets makes all changes of a plan, or none. FAILED_PRECONDITION: someone is in
-	// the group (details: GroupInUse), and not all changes are deletions of offsets of topics
-	// that no member reads (KIP-496); or a partition is not at the plan's current offset
-	// any more (details: OffsetsDiffer).
+	// ApplyOffsets makes all changes of a plan, or none. NOT_FOUND: it sets an offset of a
+	// partition that the broker does not have. UNAVAILABLE: the broker does not answer.
+	// FAILED_PRECONDITION: someone is in the group (details: GroupInUse), and not all changes
+	// are deletions of offsets of topics that no member reads (KIP-496); or a partition is not
+	// at the plan's current offset any more (details: OffsetsDiffer).
 	ApplyOffsets(ctx context.Context, in *OffsetsPlan, opts ...grpc.CallOption) (*ApplyOffsetsResponse, error)
 }
 
@@ -483,10 +484,11 @@ type OffsetsServer interface {
 	// a topic or a partition does not exist. UNAVAILABLE: the broker does not answer.
 	// FAILED_PRECONDITION: what ApplyOffsets would refuse (details: GroupInUse).
 	PlanOffsets(context.Context, *PlanOffsetsRequest) (*OffsetsPlan, error)
-	// ApplyOffsets makes all changes of a plan, or none. FAILED_PRECONDITION: someone is in
-	// the group (details: GroupInUse), and not all changes are deletions of offsets of topics
-	// that no member reads (KIP-496); or a partition is not at the plan's current offset
-	// any more (details: OffsetsDiffer).
+	// ApplyOffsets makes all changes of a plan, or none. NOT_FOUND: it sets an offset of a
+	// partition that the broker does not have. UNAVAILABLE: the broker does not answer.
+	// FAILED_PRECONDITION: someone is in the group (details: GroupInUse), and not all changes
+	// are deletions of offsets of topics that no member reads (KIP-496); or a partition is not
+	// at the plan's current offset any more (details: OffsetsDiffer).
 	ApplyOffsets(context.Context, *OffsetsPlan) (*ApplyOffsetsResponse, error)
 	mustEmbedUnimplementedOffsetsServer()
 }
