@@ -45,6 +45,7 @@ type produced struct {
 	version int16 // that the broker got
 	ids     map[string][16]byte
 	failed  []unproduced
+	repeats bool   // it named a partition more than once, and does not any more
 	arrived func() // is called when what is let through is written, or nobody can tell any more
 }
 
@@ -69,7 +70,7 @@ func (c *conn) passTransactional(a *api, h *header, n int, what verdict) error {
 	if err := c.joinTxn(h.version, req, p); err != nil {
 		return err
 	}
-	if p.version == h.version && p.failed == nil {
+	if p.version == h.version && p.failed == nil && !p.repeats {
 		return c.passAs(a, h, n, what, p)
 	}
 	c.srv.m.request(a.key, h.version, n)
@@ -149,6 +150,7 @@ func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) err
 	if withoutRecords(req) { // a broker fails on that, and writes nothing of it
 		return nil
 	}
+	p.repeats = lastOfEach(req)
 	there := c.nameTopics(version, req, p)
 	var topics []txn.Topic
 	producer, some := txn.Producer{}, false
@@ -190,6 +192,30 @@ func (c *conn) joinTxn(version int16, req *kmsg.ProduceRequest, p *produced) err
 		return c.turns.take(topic, at, producer, codes(topic, at.Partition))
 	})
 	return nil
+}
+
+// lastOfEach leaves of a partition that a request names more than once what it says last, and says whether there was one. A
+// broker answers that alone, and mostly writes that alone: of others, were they to get there, nobody would have asked.
+func lastOfEach(req *kmsg.ProduceRequest) (repeats bool) {
+	type at struct {
+		topic     string
+		id        [16]byte
+		partition int32
+	}
+	seen := map[at]bool{}
+	for i := len(req.Topics) - 1; i >= 0; i-- {
+		t := &req.Topics[i]
+		for j := len(t.Partitions) - 1; j >= 0; j-- {
+			here := at{t.Topic, t.TopicID, t.Partitions[j].Partition}
+			if seen[here] {
+				t.Partitions = slices.Delete(t.Partitions, j, j+1)
+				repeats = true
+			}
+			seen[here] = true
+		}
+	}
+	req.Topics = slices.DeleteFunc(req.Topics, func(t kmsg.ProduceRequestTopic) bool { return len(t.Partitions) == 0 })
+	return repeats
 }
 
 // withoutRecords says whether a partition's records are null.

@@ -102,6 +102,48 @@ func TestProduceOfWhatTheBrokerRefuses(t *testing.T) {
 	}
 }
 
+// A partition that is named more than once is what was said of it last.
+func TestProduceOfAPartitionTwice(t *testing.T) {
+	c, id, x, p, b := producing(t)
+	for _, plainLast := range []bool{false, true} {
+		for _, v := range []int16{9, 13} {
+			req := produce(&x, records(p, true), to("t", id, 0), to("t", id, 1, 0), to("", [16]byte{9}, 0, 0))
+			last := &req.Topics[1].Partitions[1]
+			if v < topicIDs {
+				req.Topics = req.Topics[:2]
+			}
+			if last.Records = records(p, !plainLast); plainLast {
+				req.Topics[0].Partitions[0].Records = records(begin(c, "y"), true) // of another producer
+			}
+			n := 0
+			for _, at := range do[*kmsg.ProduceResponse](c, v, req).Topics {
+				n += len(at.Partitions)
+			}
+			if want := 2 + int(v/topicIDs); n != want {
+				t.Errorf("v%d, plain last: %t: %d partitions are answered, want %d", v, plainLast, n, want)
+			}
+			got, _ := b.last()
+			if wrote := v >= addedByBroker || plainLast; wrote != (got != nil && slices.ContainsFunc(got.Topics, func(t kmsg.ProduceRequestTopic) bool {
+				return slices.ContainsFunc(t.Partitions, func(p kmsg.ProduceRequestTopicPartition) bool { return slices.Equal(p.Records, last.Records) })
+			})) {
+				t.Errorf("v%d, plain last: %t: the broker got %+v", v, plainLast, got)
+			}
+		}
+	}
+}
+
+// Of which nobody has asked whether it may be written does not come to a broker: it may take that where the last is wrong.
+func TestProduceOfAPartitionTwiceWrong(t *testing.T) {
+	c, id, x, p, b := producing(t)
+	req := produce(&x, whole(records(p, true)), to("t", id, 0, 0))
+	wrong := slices.Concat(whole(records(p, true)), whole(records(p, true)))
+	req.Topics[0].Partitions[1].Records = wrong
+	do[*kmsg.ProduceResponse](c, 11, req)
+	if got, _ := b.last(); got == nil || len(got.Topics[0].Partitions) != 1 || !slices.Equal(got.Topics[0].Partitions[0].Records, wrong) {
+		t.Errorf("the broker got %+v", got)
+	}
+}
+
 // A code that hides why comes with what it was.
 func TestProduceSaysWhy(t *testing.T) {
 	s := withNode(t, towardsKafka)
