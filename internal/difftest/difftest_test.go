@@ -17,13 +17,14 @@ import (
 )
 
 var (
-	kafka   = flag.String("kafka", "", "HOST:PORT of a real Kafka")
-	kcoord  = flag.String("kcoord", "", "HOST:PORT of kcoord in front of it")
-	count   = flag.Int("sequences", 500, "how many sequences")
-	seed    = flag.Uint64("seed", uint64(time.Now().UnixNano()>>20), "seed of the first sequence")
-	length  = flag.Int("length", 25, "ops in a sequence")
-	repeats = flag.Int("repeats", 3, "how often a difference is looked for again before it counts as a matter of timing")
-	weird   = flag.Bool("weird", false, "with strings that nobody uses")
+	kafka        = flag.String("kafka", "", "HOST:PORT of a real Kafka")
+	kcoord       = flag.String("kcoord", "", "HOST:PORT of kcoord in front of it")
+	count        = flag.Int("sequences", 500, "how many sequences")
+	seed         = flag.Uint64("seed", uint64(time.Now().UnixNano()>>20), "seed of the first sequence")
+	length       = flag.Int("length", 25, "ops in a sequence")
+	repeats      = flag.Int("repeats", 3, "how often a difference is looked for again before it counts as a matter of timing")
+	transactions = flag.Bool("transactions", false, "of transactions alone")
+	weird        = flag.Bool("weird", false, "with strings that nobody uses")
 )
 
 func init() {
@@ -34,7 +35,8 @@ func TestDifferences(t *testing.T) {
 	if *kafka == "" || *kcoord == "" {
 		t.Skip("needs -kafka and -kcoord")
 	}
-	ids := topics(t)
+	ids := [2]map[string][16]byte{topics(t, *kafka), topics(t, *kcoord)}
+	producesUpTo = producesAt(t, *kcoord)
 	t.Logf("seed %d", *seed)
 	seeds := make(chan uint64)
 	found := findings{kinds: map[string]int{}}
@@ -83,7 +85,7 @@ func (f *findings) noVerdict(left int) {
 }
 
 // look plays one sequence and, where the answers differ, makes it short.
-func (f *findings) look(t *testing.T, seed uint64, ids map[string][16]byte) {
+func (f *findings) look(t *testing.T, seed uint64, ids [2]map[string][16]byte) {
 	runs := 0
 	run := func(ops []op) (diff string, s *sequence, at int) {
 		s = newSequence(seed, runs, [2]string{*kafka, *kcoord}, ids, *weird)
@@ -133,8 +135,8 @@ func kind(diff string) string {
 }
 
 // topics makes the topics that ops commit offsets of, and returns their ids.
-func topics(t *testing.T) map[string][16]byte {
-	nc, err := net.Dial("tcp", *kafka)
+func topics(t *testing.T, addr string) map[string][16]byte {
+	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +198,22 @@ func topics(t *testing.T) map[string][16]byte {
 		return ids["dt-b"] != [16]byte{} && ids["dt-a"] != [16]byte{}
 	})
 	return ids
+}
+
+// producesAt asks up to which version Produce is served.
+func producesAt(t *testing.T, addr string) int16 {
+	nc, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	req := kmsg.NewPtrApiVersionsRequest()
+	resp, err := roundTrip(nc, req, encode(req, 1, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := resp.(*kmsg.ApiVersionsResponse).ApiKeys
+	return keys[slices.IndexFunc(keys, func(k kmsg.ApiVersionsResponseApiKey) bool { return k.ApiKey == 0 })].MaxVersion
 }
 
 func await(t *testing.T, otherwise string, done func() bool) {

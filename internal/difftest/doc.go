@@ -18,9 +18,16 @@
 // With -restart COMMAND kcoord is killed in the middle and Kafka is not: whatever outlives that must be as if nothing had
 // been.
 //
-// kcoord must stand before that Kafka, with ../shared/conform's settings on both, but for
+// Both have ../shared/conform's settings, but for
 // offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own. And kcoord must have
-// offsets.topic.num.partitions=4, as that Kafka does, since transactions and markers name partitions.
+// offsets.topic.num.partitions=4, as that Kafka does, since transactions and markers name partitions. kcoord stands before a
+// Kafka of its own, which has transaction.partition.verification.enable=false; the one that it is compared with must
+// verify. With transaction.version=1 both Kafkas and kcoord must have it.
+//
+// -transactions leaves the members of groups out. What is produced goes to a topic that the sequence has for itself; at the end it is
+// read, as who reads committed records sees it, and what the partitions know of producers is compared.
+//
+// TestLateRecords needs -pause 'kill -STOP PID; echo; sleep 0.3; kill -CONT PID' of the broker behind kcoord.
 //
 // A third of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
 //
@@ -33,6 +40,12 @@
 // refused as what it is; a TxnOffsetCommit is always verified, where Kafka does not look at the transactional id once
 // the partition has seen the producer; after an abort by the coordinator a commit is told that it is fenced; and a
 // marker is written where Kafka, which keeps each producer's last epoch, refuses it. Kafka answers a TxnOffsetCommit
-// that it verifies in the words of the request with which it was verified together, which may have been one of
+// or a Produce that it verifies in the words of the request with which it was verified together, which may have been one of
 // another version.
+//
+// Of Produce: the broker behind kcoord, which verifies nothing, takes any sequence number from a producer that it knows nothing
+// of (kcoord remembers only what it has refused itself, on that connection); a transactional id is always looked at, where
+// Kafka does not once the partition has the transaction; a partition that has seen a later epoch than the
+// producer's coordinator refuses records after they were added to the transaction, and not before; and with transaction.version 1
+// Produce is served up to version 11.
 package difftest

@@ -18,6 +18,7 @@ import (
 // leftOut are fields that no client may rely on.
 var leftOut = map[string]bool{
 	"Version": true, "ThrottleMillis": true, "ErrorMessage": true, "UnknownTags": true, "Host": true, "Port": true, "StartTimestamp": true,
+	"LastTimestamp": true,
 }
 
 // uuid ends a member id that was not named by an answer.
@@ -76,6 +77,12 @@ func (t *target) value(b *strings.Builder, v reflect.Value) {
 		b.WriteString("{")
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
+			if epoch, is := v.Field(i).Interface().(int32); is && f.Name == "CoordinatorEpoch" {
+				if epoch < 0 {
+					b.WriteString("unmarked ")
+				}
+				continue
+			}
 			if leftOut[f.Name] || v.Field(i).IsZero() && v.Field(i).Kind() != reflect.Pointer ||
 				v.Field(i).Kind() == reflect.Slice && v.Field(i).Len() == 0 {
 				continue
@@ -85,6 +92,14 @@ func (t *target) value(b *strings.Builder, v reflect.Value) {
 				b.WriteString(t.pid(id) + " ")
 				continue
 			}
+			if raw, is := v.Field(i).Interface().([]byte); is && (f.Name == "Records" || f.Name == "RecordBatches") {
+				b.WriteString(t.batches(raw) + " ")
+				continue
+			}
+			if id, is := v.Field(i).Interface().([16]byte); is && f.Name == "TopicID" {
+				b.WriteString(t.topicName(id) + " ")
+				continue
+			}
 			t.value(b, v.Field(i))
 			b.WriteString(" ")
 		}
@@ -92,6 +107,16 @@ func (t *target) value(b *strings.Builder, v reflect.Value) {
 	default:
 		fmt.Fprint(b, v.Interface())
 	}
+}
+
+// topicName stands for a topic's id, which each Kafka makes itself.
+func (t *target) topicName(id [16]byte) string {
+	for name, of := range t.ids {
+		if of == id {
+			return "«" + name + "»"
+		}
+	}
+	return "0x" + hex.EncodeToString(id[:])
 }
 
 func (t *target) name(s string) string {
@@ -142,6 +167,7 @@ func (t *target) learn(o *op, a answer) {
 		return
 	}
 	t.learnProducer(o, a)
+	t.learnSequences(a)
 	j, ok := a.resp.(*kmsg.JoinGroupResponse)
 	if !ok {
 		return

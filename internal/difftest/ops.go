@@ -35,6 +35,11 @@ func (o op) tellsOfGroups() bool {
 	return slices.Contains([]string{"describe", "list", "fetch", "delete", "deleteOffsets", "commit", "txnCommit"}, o.kind)
 }
 
+// ofLog says whether it takes the sequence's own topic.
+func (o op) ofLog() bool {
+	return slices.Contains([]string{"addPartitions", "produce", "offsets", "read", "producers", "markers", "markersAhead", "unserved"}, o.kind)
+}
+
 // kinds are weights and the greatest versions.
 var kinds = []opKind{
 	{"join", 26, 0, 9}, {"sync", 18, 0, 5}, {"heartbeat", 9, 0, 4}, {"leave", 6, 0, 5}, {"commit", 14, 2, 10},
@@ -46,6 +51,7 @@ var kinds = []opKind{
 var txnKinds = []opKind{
 	{"init", 12, 0, 5}, {"addPartitions", 12, 0, 5}, {"addOffsets", 10, 0, 4}, {"txnCommit", 24, 0, 6},
 	{"endTxn", 18, 0, 5}, {"describeTxns", 6, 0, 0}, {"listTxns", 3, 0, 2}, {"markers", 4, 1, 2},
+	{"produce", 36, 3, 13}, {"offsets", 5, 2, 10}, {"read", 5, 4, 17}, {"producers", 2, 0, 0},
 }
 
 // timedKinds are there, too, in a third of the sequences, whose timeouts are short.
@@ -55,6 +61,10 @@ var timedKinds = []opKind{{"wait", 16, 0, 0}, {"rejoinAll", 8, 0, 9}}
 var crashing = append([]opKind{
 	{"commit", 20, 2, 10}, {"fetch", 10, 1, 10}, {"describe", 3, 0, 6}, {"deleteOffsets", 6, 0, 0}, {"delete", 4, 0, 3}, {"crash", 8, 0, 0},
 }, txnKinds...)
+
+// producesUpTo is the version of Produce up to which kcoord serves it: 11 with transaction.version 1, where Kafka serves 13 all
+// the same, and no client asks for it.
+var producesUpTo int16
 
 type opKind struct {
 	name     string
@@ -68,6 +78,8 @@ func generate(seed uint64, n int) []op {
 	switch {
 	case restart != "":
 		kinds = crashing
+	case *transactions:
+		kinds = slices.Concat(txnKinds, []opKind{{"commit", 4, 2, 10}, {"fetch", 8, 1, 10}})
 	case r.IntN(2) == 0:
 		kinds = slices.Concat(kinds, txnKinds)
 	}
@@ -87,6 +99,9 @@ func generate(seed uint64, n int) []op {
 				continue
 			}
 			v := k.min + int16(r.IntN(int(k.max-k.min)+1))
+			if k.name == "produce" {
+				v = min(v, producesUpTo)
+			}
 			if k.name == "rejoinAll" { // a rebalance that succeeds
 				for s := range clients {
 					ops = append(ops, op{"join", v, s, r.Uint64() >> 1 << 1}, op{"join", v, s, r.Uint64() >> 1 << 1})
@@ -103,7 +118,19 @@ func generate(seed uint64, n int) []op {
 	for _, v := range []int16{1, 5, 8, 10} {
 		ops = append(ops, op{"fetch", v, 0, seed << 1})
 	}
+	if r.IntN(4) == 0 { // what ends the transactions is of version 2, too: other markers Kafka's partitions take no more
+		for slot := range txnIDs {
+			ops = append(ops, op{"markersAhead", 2, slot, seed << 1}, op{"endTxn", 5, slot, seed << 1})
+		}
+	}
 	ops = append(ops, op{"endTxn", 3, 0, seed << 1}, op{"endTxn", 5, 1, seed << 1}, op{"describeTxns", 0, 0, seed << 1}, op{"fetch", 8, 0, seed<<1 + 4})
+	if slices.ContainsFunc(ops, func(o op) bool { return o.kind == "produce" }) {
+		ops = append(ops, op{"producers", 0, 0, seed << 1})
+		for i := range uint64(4) { // of both isolation levels
+			ops = append(ops, op{"offsets", 7, 0, seed<<3 + 2*i})
+		}
+		ops = append(ops, op{"read", 11, 0, seed << 1}, op{"read", 13, 0, seed << 1})
+	}
 	return append(ops, op{"describe", 5, 0, seed << 1}, op{"list", 5, 0, seed << 1}, op{"leave", 4, 0, 2}, op{"delete", 2, 0, seed << 1})
 }
 
@@ -197,9 +224,9 @@ func (d *draw) topicID() [16]byte {
 	case 1:
 		return [16]byte{1, 2, 3}
 	case 2, 3, 4:
-		return d.s.ids["dt-b"]
+		return d.t.ids["dt-b"]
 	}
-	return d.s.ids["dt-a"]
+	return d.t.ids["dt-a"]
 }
 
 func (d *draw) partition() int32 {

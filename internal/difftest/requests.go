@@ -21,7 +21,8 @@ func requests() map[string]func(*draw) kmsg.Request {
 		"deleteOffsets": (*draw).deleteOffsets, "delete": (*draw).delete, "find": (*draw).find,
 		"init": (*draw).init, "addPartitions": (*draw).addPartitions, "addOffsets": (*draw).addOffsets, "txnCommit": (*draw).txnCommit,
 		"endTxn": (*draw).endTxn, "describeTxns": (*draw).describeTxns, "listTxns": (*draw).listTxns,
-		"markers": (*draw).markers, "unserved": (*draw).unserved,
+		"produce": (*draw).produce, "offsets": (*draw).offsets, "read": (*draw).read, "producers": (*draw).describeProducers,
+		"markers": (*draw).markers, "markersAhead": (*draw).markersAhead, "unserved": (*draw).unserved,
 	}
 }
 

@@ -4,7 +4,9 @@ package difftest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +36,11 @@ const inconclusive = "inconclusive"
 // sequence is one run of ops against both targets.
 type sequence struct {
 	prefix       string
+	topic        string // its own
 	protocolType string
 	weird, timed bool
 	patient      int  // the slots below have long timeouts all the same
 	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
-	ids          map[string][16]byte
 	targets      [2]*target
 	answers      [2]chan answer
 	got          [2]map[int]answer
@@ -46,17 +48,17 @@ type sequence struct {
 	log          []string
 }
 
-func newSequence(seed uint64, run int, addrs [2]string, ids map[string][16]byte, weird bool) *sequence {
+func newSequence(seed uint64, run int, addrs [2]string, ids [2]map[string][16]byte, weird bool) *sequence {
 	r := rand.New(rand.NewPCG(seed, 3))
-	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), ids: ids, told: map[int]bool{}}
+	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), told: map[int]bool{}}
 	for i := range s.targets {
-		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, asked: map[string]int{}, forgotten: map[int]bool{}}
+		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, ids: maps.Clone(ids[i]), sequences: map[log]int32{}, asked: map[string]int{}, forgotten: map[int]bool{}}
 		for j := range s.targets[i].slots {
 			s.targets[i].slots[j].generation = -1
 		}
 		s.answers[i], s.got[i] = make(chan answer, 1000), map[int]answer{}
 	}
-	s.patient = r.IntN(2)
+	s.topic, s.patient = s.prefix+"log", r.IntN(2)
 	return s
 }
 
@@ -67,6 +69,14 @@ func (s *sequence) play(ops []op) (string, int) {
 			t.close()
 		}
 	}()
+	if slices.ContainsFunc(ops, op.ofLog) {
+		for _, t := range s.targets {
+			if err := t.makeLog(s.topic); err != nil {
+				return err.Error(), 0
+			}
+			defer t.dropLog(s.topic)
+		}
+	}
 	for i, o := range ops {
 		if err := s.perform(i, o); err != nil {
 			return err.Error(), i
@@ -113,6 +123,11 @@ func (s *sequence) perform(i int, o op) error {
 		return nil
 	}
 	for j, t := range s.targets {
+		if strings.HasPrefix(o.kind, "markers") {
+			if err := t.findCoordinator(s.topic); err != nil {
+				return err
+			}
+		}
 		req, client := s.request(o, t)
 		if j == 0 {
 			s.log = append(s.log, fmt.Sprintf("%3d > %s %s", i, o, describe(t, req, s.prefix)))
@@ -194,6 +209,9 @@ func (s *sequence) settle(i int, ops []op) string {
 		}
 		s.unwritten = s.unwritten || refusedCommit(s.got[0][n])
 		if shown[0] != shown[1] && s.unwritten && ops[n].tellsOfGroups() {
+			return inconclusive
+		}
+		if shown[0] != shown[1] && (s.firstUnknown(n) || s.unlooked(n, ops[n].slot) || s.refusedBefore(n)) {
 			return inconclusive
 		}
 		if shown[0] != shown[1] && !s.betterFenced(n) && !s.marked(n) {

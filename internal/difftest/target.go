@@ -24,6 +24,10 @@ type target struct {
 	// The producers of the sequence's transactional ids, the latest last, and the names of producer ids.
 	producers [txnIDs][]producer
 	pids      map[int64]string
+	ids       map[string][16]byte // of topics
+	sequences map[log]int32       // what records a client has next
+	// By which epoch of a coordinator the last marker was written.
+	coordinatorEpoch int32
 	// Kafka keeps the latest join and the latest sync of a member, and never answers those before.
 	asked     map[string]int // by member: the op that waits
 	forgotten map[int]bool
@@ -166,9 +170,13 @@ func (t *target) send(op int, req kmsg.Request, clientID *string, to chan<- answ
 	if err != nil {
 		return err
 	}
-	frame := encode(req, int32(op), clientID)
+	frame, answered := encode(req, int32(op), clientID), req
+	if silent(req) {
+		answered = behind()
+		frame = append(frame, encode(answered, int32(op), clientID)...)
+	}
 	go func() {
-		resp, err := roundTrip(c.nc, req, frame)
+		resp, err := roundTrip(c.nc, answered, frame)
 		to <- answer{op, req, resp, err, c}
 	}()
 	return nil

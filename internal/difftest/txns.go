@@ -148,14 +148,17 @@ func (d *draw) addPartitions() kmsg.Request {
 	r.TransactionalID, r.ProducerID, r.ProducerEpoch = d.transactionalID(), p.id, p.epoch
 	for range d.IntN(3) + 1 {
 		t := kmsg.NewAddPartitionsToTxnRequestTopic()
-		t.Topic = pick(d, "dt-a", "dt-a", "dt-b")
+		t.Topic = pick(d, "dt-a", "dt-b", d.s.topic, d.s.topic, d.s.topic)
 		if d.odd(12) {
 			t.Topic = pick(d, "dt-missing", "", "__consumer_offsets", "__transaction_state", "__share_group_state")
 		}
 		for range d.IntN(3) {
 			part := int32(0)
-			if t.Topic == "dt-a" {
+			switch t.Topic {
+			case "dt-a":
 				part = d.partition()
+			case d.s.topic:
+				part = int32(d.IntN(logPartitions))
 			}
 			t.Partitions = append(t.Partitions, part)
 		}
@@ -187,7 +190,8 @@ func (d *draw) verification() kmsg.AddPartitionsToTxnRequestTransaction {
 		p := others[len(others)-1]
 		v.ProducerID, v.ProducerEpoch = p.id, p.epoch
 	}
-	v.Topics = append(v.Topics, kmsg.AddPartitionsToTxnRequestTransactionTopic{Topic: "dt-a", Partitions: []int32{d.partition(), int32(d.IntN(4))}})
+	v.Topics = append(v.Topics, kmsg.AddPartitionsToTxnRequestTransactionTopic{Topic: "dt-a", Partitions: []int32{d.partition(), int32(d.IntN(4))}},
+		kmsg.AddPartitionsToTxnRequestTransactionTopic{Topic: d.s.topic, Partitions: []int32{int32(d.IntN(logPartitions))}})
 	return v
 }
 
@@ -249,29 +253,5 @@ func (d *draw) listTxns() kmsg.Request {
 	for range pick(d, 0, 0, 1, 2) {
 		r.ProducerIDFilters = append(r.ProducerIDFilters, d.producer().id)
 	}
-	return r
-}
-
-// markers end what a producer has pending in a group, as a coordinator would that has transactions of version 1: those of
-// version 2 end a producer's epoch in Kafka's partitions, and its own coordinator with it.
-func (d *draw) markers() kmsg.Request {
-	r := kmsg.NewPtrWriteTxnMarkersRequest()
-	all := d.t.producers[d.o.slot%txnIDs]
-	if len(all) == 0 {
-		return r
-	}
-	m := kmsg.NewWriteTxnMarkersRequestMarker()
-	m.ProducerID, m.ProducerEpoch, m.Committed = all[len(all)-1].id, all[len(all)-1].epoch, d.IntN(2) == 0
-	if d.o.version > 1 {
-		m.TransactionVersion = int8(d.IntN(2))
-	}
-	t := kmsg.NewWriteTxnMarkersRequestMarkerTopic()
-	t.Topic = "__consumer_offsets"
-	t.Partitions = []int32{0, 1, 2, 3}
-	if d.odd(4) {
-		t.Partitions = []int32{int32(d.IntN(4)), 4, -1}
-	}
-	m.Topics = append(m.Topics, t)
-	r.Markers = append(r.Markers, m)
 	return r
 }
