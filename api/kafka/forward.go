@@ -215,7 +215,7 @@ func (c *conn) arrived(size, correlation int32) (written func(), expected bool) 
 				return nil, false
 			}
 			if k.api.topics {
-				c.srv.o.Upstream.Topics().Changed()
+				c.srv.o.Upstream.Topics().Changed(k.api.deletes)
 			}
 			k.size = size
 			c.forwarded--

@@ -22,6 +22,8 @@ type api struct {
 	whole bool
 	// topics: it may have changed the broker's topics when it is answered.
 	topics bool
+	// deletes: topics may be gone then.
+	deletes bool
 	// optional: not every broker has it, so it is announced after the broker only.
 	optional bool
 }
@@ -63,9 +65,9 @@ func served(transactionVersion int16) []api {
 		{key: 16, min: 0, max: 5, handle: (*call).listGroups},
 		{key: 17, min: 0, max: 1}, // SaslHandshake: the broker says that it is out of place
 		{key: 18, min: 0, max: 5, handle: (*call).apiVersions},
-		{key: 19, min: 2, max: 7, topics: true}, // CreateTopics
-		{key: 20, min: 1, max: 6, topics: true}, // DeleteTopics
-		{key: 21, min: 0, max: 2},               // DeleteRecords
+		{key: 19, min: 2, max: 7, topics: true},                // CreateTopics
+		{key: 20, min: 1, max: 6, topics: true, deletes: true}, // DeleteTopics
+		{key: 21, min: 0, max: 2},                              // DeleteRecords
 		{key: 22, min: 0, max: 5, peek: peekInitProducerID, whole: true, handle: (*call).initProducerID, pipelined: true},
 		{key: 23, min: 2, max: 4}, // OffsetForLeaderEpoch
 		{key: 24, min: 0, max: 5, handle: (*call).addPartitionsToTxn},

@@ -172,7 +172,7 @@ func (t *Topics) failed(now time.Time) (first bool) {
 	if now.Sub(t.seen) > t.b.o.MaxAge {
 		t.stale = true
 	}
-	t.seenChanges = t.changes // what there is must do, up to MaxAge
+	t.seenChanges, t.doubted = t.changes, false // what there is must do, up to MaxAge
 	first, t.down = !t.down, true
 	return first
 }

@@ -193,6 +193,7 @@ func (b *Broker) run(ctx context.Context) {
 			}
 			if hurry--; hurry == 0 {
 				tick.Reset(b.o.Refresh)
+				b.topics.believe()
 			}
 		case <-b.changed:
 			// A broker may answer before it shows the change itself.

@@ -32,6 +32,9 @@ type Topics struct {
 	stale  bool // older than MaxAge, or there was never an answer
 	// How often Changed was called, and how often before the latest look began.
 	changes, seenChanges uint64
+	// Topics were deleted a moment ago: the broker may still show them, and another one may have such a name by
+	// the time of a commit.
+	doubted bool
 
 	// Of Broker.run alone; down is of mu, too.
 	cluster string
@@ -57,7 +60,7 @@ func (t *Topics) init(b *Broker) {
 func (t *Topics) Find(name []byte) *Topic {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if !t.trusted() {
+	if t.doubted || !t.trusted() {
 		return nil
 	}
 	return t.byName[string(name)]
@@ -88,17 +91,26 @@ func (t *Topics) AskedID(id [16]byte) *Topic {
 	return t.byID[id]
 }
 
-// Changed says that the broker was just told to change its topics. Find shows
-// nothing before the next look has begun after it, so that whoever deletes a topic,
-// makes it again and commits is not taken to mean the old one.
-func (t *Topics) Changed() {
+// Changed says that the broker was just told to change its topics, or to delete some. Find and FindID show
+// nothing before the next look has begun after it. A broker shows a change some time after
+// it has answered, and whoever deletes a topic, makes it again and commits is not taken to mean the old one: after
+// a deletion Find shows nothing for as long as looks are hurried, and who has a name asks for it.
+func (t *Topics) Changed(deleted bool) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.changes++
-	t.mu.Unlock()
+	t.doubted = t.doubted || deleted
 	select {
 	case t.b.changed <- struct{}{}:
 	default:
 	}
+}
+
+// believe ends the doubt about names, unless a change has come meanwhile, after which looks are hurried again.
+func (t *Topics) believe() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.doubted = t.doubted && len(t.b.changed) > 0
 }
 
 // trusted REQUIRES t.mu.

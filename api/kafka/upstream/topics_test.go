@@ -345,39 +345,3 @@ func TestNodeID(t *testing.T) {
 		})
 	}
 }
-
-// A topic that was deleted and made again through us is not taken for the old one,
-// even by a broker that shows the change late.
-func TestChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBroker(Topic{"a", id(1), 1})
-		d := &told{}
-		up := b.open(t, Options{Refresh: time.Minute, Deleted: d.deleted})
-		<-up.Ready()
-		v := up.Topics()
-		v.Changed()
-		if v.Find([]byte("a")) != nil {
-			t.Fatal("a is shown between a change and the look after it")
-		}
-		synctest.Wait()
-		if v.Find([]byte("a")) == nil {
-			t.Fatal("a is not shown after the look")
-		}
-		b.with(func() { b.topics["a"] = Topic{"a", id(2), 1} }) // only now
-		time.Sleep(150 * time.Millisecond)
-		if d.String() != "a→2" {
-			t.Fatalf("told of %q shortly after a change", d)
-		}
-		before := b.requests()
-		time.Sleep(10 * time.Second)
-		if n := b.requests() - before; n > hurriedLooks {
-			t.Fatalf("%d looks in ten quiet seconds", n)
-		}
-		b.with(func() { b.down = true })
-		v.Changed()
-		synctest.Wait()
-		if v.Find([]byte("a")) == nil {
-			t.Fatal("a is not shown while the broker is down")
-		}
-	})
-}
