@@ -82,7 +82,7 @@ func (b *Broker) absentEverywhere(ctx context.Context, names []string) []string 
 
 // changed returns the topics that are known by another id than an answer has.
 func (t *Topics) changed(resp *kmsg.MetadataResponse) (names []string) {
-	found, _, _ := read(resp)
+	found, _ := read(resp, &untold{})
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, topic := range found {

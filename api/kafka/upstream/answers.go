@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,9 +29,32 @@ func (u *untold) add(name *string, id [16]byte, err error) {
 	}
 }
 
+// leftOut adds what an answer does not name at all. That says nothing: not that there is no such topic.
+func (u *untold) leftOut(resp *kmsg.MetadataResponse, names []string, ids [][16]byte) {
+	told, toldIDs := map[string]bool{}, map[[16]byte]bool{}
+	for i := range resp.Topics {
+		if name := resp.Topics[i].Topic; name != nil {
+			told[*name] = true
+		}
+		toldIDs[resp.Topics[i].TopicID] = true
+	}
+	for _, n := range names {
+		if !told[n] {
+			u.add(&n, [16]byte{}, errLeftOut)
+		}
+	}
+	for _, id := range ids {
+		if !toldIDs[id] {
+			u.add(nil, id, errLeftOut)
+		}
+	}
+}
+
+var errLeftOut = errors.New("a topic was asked for, and the answer does not name it")
+
 // read makes topics of an answer: those that exist, whatever else is wrong with
 // them, the names that do not, and what it could not tell.
-func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, lost untold) {
+func read(resp *kmsg.MetadataResponse, lost *untold) (found []*Topic, absent []string) {
 	for i := range resp.Topics {
 		rt := &resp.Topics[i]
 		switch rt.ErrorCode {
@@ -47,7 +71,7 @@ func read(resp *kmsg.MetadataResponse) (found []*Topic, absent []string, lost un
 			lost.add(rt.Topic, rt.TopicID, fmt.Errorf("asked for a topic: %w", kerr.ErrorForCode(rt.ErrorCode)))
 		}
 	}
-	return found, absent, lost
+	return found, absent
 }
 
 // partitions counts up to the highest: an answer in the middle of a creation may leave some out.
@@ -59,9 +83,9 @@ func partitions(t *kmsg.MetadataResponseTopic) (n int32) {
 }
 
 // some takes in an answer about some topics. It returns those whose name has
-// another id now, and those that cannot be told of.
-func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced map[string][16]byte, lost untold) {
-	found, absent, lost := read(resp)
+// another id now, and adds to those that cannot be told of.
+func (t *Topics) some(resp *kmsg.MetadataResponse, lost *untold) (replaced map[string][16]byte) {
+	found, absent := read(resp, lost)
 	replaced = map[string][16]byte{}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,13 +97,13 @@ func (t *Topics) some(resp *kmsg.MetadataResponse) (replaced map[string][16]byte
 	for _, name := range absent {
 		t.hide(name)
 	}
-	return replaced, lost
+	return replaced
 }
 
 // full takes in an answer about all topics. It returns those whose name has
 // another id now, and those that may have been deleted.
 func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64) (replaced map[string][16]byte, suspects []string) {
-	found, _, _ := read(resp)
+	found, _ := read(resp, &untold{})
 	replaced = map[string][16]byte{}
 	present := make(map[string]bool, len(resp.Topics))
 	for i := range resp.Topics {
@@ -129,7 +153,7 @@ func (t *Topics) otherCluster(resp *kmsg.MetadataResponse) bool {
 // confirmed returns the suspects that the broker says it does not have. The
 // others are there after all, or looked at anew.
 func (t *Topics) confirmed(resp *kmsg.MetadataResponse, suspects []string) (replaced, gone map[string][16]byte) {
-	found, absent, _ := read(resp)
+	found, absent := read(resp, &untold{})
 	replaced, gone = map[string][16]byte{}, map[string][16]byte{}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -97,17 +97,28 @@ func (b *Broker) put(ctx context.Context, l *link, names []string, ids [][16]byt
 	if l.metadataVersion < 12 {
 		ids = nil
 	}
-	if len(names)+len(ids) == 0 {
-		return lost, nil
+	if len(names) > 0 {
+		err = b.ask(ctx, l, names, nil, &lost)
 	}
+	if len(ids) > 0 && err == nil { // Kafka looks at no name where there is an id
+		err = b.ask(ctx, l, nil, ids, &lost)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return lost, err
+}
+
+// ask asks for topics by name or by id. What it is not told of is lost.
+func (b *Broker) ask(ctx context.Context, l *link, names []string, ids [][16]byte, lost *untold) error {
 	resp, err := l.metadata(ctx, names, ids)
 	if err != nil {
-		return lost, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return err
 	}
 	if b.topics.otherCluster(resp) {
-		return lost, fmt.Errorf("%w: %w", ErrUnavailable, errOtherCluster)
+		return errOtherCluster
 	}
-	replaced, lost := b.topics.some(resp)
-	b.bury(ctx, replaced, "topics were deleted and created again")
-	return lost, nil
+	lost.leftOut(resp, names, ids)
+	b.bury(ctx, b.topics.some(resp, lost), "topics were deleted and created again")
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -163,7 +164,11 @@ func (b *broker) metadata(req *kmsg.MetadataRequest, resp *kmsg.MetadataResponse
 		}
 		return
 	}
+	byID := slices.ContainsFunc(req.Topics, func(rt kmsg.MetadataRequestTopic) bool { return rt.TopicID != ([16]byte{}) })
 	for _, rt := range req.Topics {
+		if byID && rt.TopicID == ([16]byte{}) {
+			continue // as Kafka does
+		}
 		out := kmsg.NewMetadataResponseTopic()
 		out.Topic, out.TopicID, out.ErrorCode = rt.Topic, rt.TopicID, kerr.UnknownTopicOrPartition.Code
 		if rt.Topic == nil {
