@@ -27,7 +27,7 @@
 // -transactions leaves the members of groups out. What is produced goes to a topic that the sequence has for itself; at the end it is
 // read, as who reads committed records sees it, and what the partitions know of producers is compared.
 //
-// TestLateRecords needs -pause 'kill -STOP PID; echo; sleep 0.3; kill -CONT PID' of the broker behind kcoord.
+// TestStorms (-storms N) asks kcoord alone, and several things at once. TestLateRecords needs -pause 'kill -STOP PID; echo; sleep 0.3; kill -CONT PID' of the broker behind kcoord.
 //
 // A third of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
 //

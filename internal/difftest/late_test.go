@@ -100,7 +100,7 @@ func (l *lateRecords) end(id string, p producer, patient bool) {
 	r := kmsg.NewPtrProduceRequest()
 	r.Version, r.TransactionID, r.Acks, r.TimeoutMillis = 9, &id, -1, 5000
 	r.Topics = []kmsg.ProduceRequestTopic{{Topic: l.topic, Partitions: []kmsg.ProduceRequestTopicPartition{
-		{Records: batch{producer: p, transactional: true, values: []string{"late"}}.encode()},
+		{Records: batch{producer: p, at: time.Now(), transactional: true, values: []string{"late"}}.encode()},
 	}}}
 	if _, err := nc.Write(encode(r, 1, nil)); err != nil {
 		l.t.Fatal(err)

@@ -86,33 +86,20 @@ func generate(seed uint64, n int) []op {
 	if timed(seed) {
 		kinds = slices.Concat(kinds, timedKinds)
 	}
-	total := 0
-	for _, k := range kinds {
-		total += k.weight
-	}
 	clients := 1 + r.IntN(slots)
 	var ops []op
 	for len(ops) < n {
-		at := r.IntN(total)
-		for _, k := range kinds {
-			if at -= k.weight; at >= 0 {
-				continue
-			}
-			v := k.min + int16(r.IntN(int(k.max-k.min)+1))
-			if k.name == "produce" {
-				v = min(v, producesUpTo)
-			}
-			if k.name == "rejoinAll" { // a rebalance that succeeds
-				for s := range clients {
-					ops = append(ops, op{"join", v, s, r.Uint64() >> 1 << 1}, op{"join", v, s, r.Uint64() >> 1 << 1})
-				}
-				for s := range clients {
-					ops = append(ops, op{"sync", min(v, 5), s, r.Uint64() >> 1 << 1})
-				}
-				break
-			}
+		k := drawKind(r, kinds)
+		v := k.version(r)
+		if k.name != "rejoinAll" {
 			ops = append(ops, op{k.name, v, r.IntN(clients), r.Uint64() | 1})
-			break
+			continue
+		}
+		for s := range clients { // a rebalance that succeeds
+			ops = append(ops, op{"join", v, s, r.Uint64() >> 1 << 1}, op{"join", v, s, r.Uint64() >> 1 << 1})
+		}
+		for s := range clients {
+			ops = append(ops, op{"sync", min(v, 5), s, r.Uint64() >> 1 << 1})
 		}
 	}
 	for _, v := range []int16{1, 5, 8, 10} {
@@ -132,6 +119,28 @@ func generate(seed uint64, n int) []op {
 		ops = append(ops, op{"read", 11, 0, seed << 1}, op{"read", 13, 0, seed << 1})
 	}
 	return append(ops, op{"describe", 5, 0, seed << 1}, op{"list", 5, 0, seed << 1}, op{"leave", 4, 0, 2}, op{"delete", 2, 0, seed << 1})
+}
+
+func drawKind(r *rand.Rand, kinds []opKind) opKind {
+	total := 0
+	for _, k := range kinds {
+		total += k.weight
+	}
+	at := r.IntN(total)
+	for _, k := range kinds {
+		if at -= k.weight; at < 0 {
+			return k
+		}
+	}
+	panic("weights do not add up")
+}
+
+func (k opKind) version(r *rand.Rand) int16 {
+	v := k.min + int16(r.IntN(int(k.max-k.min)+1))
+	if k.name == "produce" {
+		v = min(v, producesUpTo)
+	}
+	return v
 }
 
 // timed says whether a sequence waits now and then until sessions, rebalances and transactions have timed out.

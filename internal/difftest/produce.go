@@ -27,6 +27,7 @@ type log struct {
 type batch struct {
 	producer
 	first         int32 // sequence number
+	at            time.Time
 	values        []string
 	transactional bool
 	control       bool
@@ -35,7 +36,7 @@ type batch struct {
 
 func (b batch) encode() []byte {
 	rb := kmsg.RecordBatch{
-		Magic: 2, LastOffsetDelta: int32(len(b.values) - 1), FirstTimestamp: time.Now().UnixMilli(), ProducerID: b.id, ProducerEpoch: b.epoch,
+		Magic: 2, LastOffsetDelta: int32(len(b.values) - 1), FirstTimestamp: b.at.UnixMilli(), ProducerID: b.id, ProducerEpoch: b.epoch,
 		FirstSequence: b.first, NumRecords: int32(len(b.values)), PartitionLeaderEpoch: -1,
 	}
 	if rb.MaxTimestamp = rb.FirstTimestamp; b.transactional {
@@ -99,7 +100,7 @@ func (t *target) batches(raw []byte) string {
 func (d *draw) next(p producer, topic string, partition int32) int32 {
 	n := d.t.sequences[log{p, topic, partition}]
 	if d.odd(12) {
-		return n + pick[int32](d, 1, -1, 5)
+		return max(n+pick[int32](d, 1, -1, 5), 0)
 	}
 	if d.odd(15) {
 		return 0
@@ -118,6 +119,7 @@ func (d *draw) produce() kmsg.Request {
 		r.TransactionID = pick(d, nil, nil, kmsg.StringPtr(d.s.txnID(d.o.slot+1)), kmsg.StringPtr(d.s.prefix+"nobody"), kmsg.StringPtr(""))
 	}
 	p, first := d.own(), d.IntN(logPartitions)
+	d.honest = d.honest || r.Acks == 0 // else nobody knows what of it was written
 	for i := range 1 + d.IntN(2) {
 		t := kmsg.NewProduceRequestTopic()
 		t.Topic = d.s.topic
@@ -153,7 +155,8 @@ func (d *draw) records(p producer, topic string, partition int32) []byte {
 	if others := d.t.producers[(d.o.slot+1)%txnIDs]; d.odd(25) && len(others) > 0 {
 		p = others[len(others)-1]
 	}
-	b := batch{producer: p, transactional: !d.odd(15), first: d.next(p, topic, partition), control: d.odd(50), broken: d.odd(40)}
+	// Plain records of an epoch that nobody was given keep out the markers of those that were, for ever.
+	b := batch{producer: p, at: d.s.began, transactional: !d.odd(15) || !d.t.given(p), first: d.next(p, topic, partition), control: d.odd(50), broken: d.odd(40)}
 	for i := range 1 + d.IntN(2) {
 		b.values = append(b.values, fmt.Sprintf("%x.%d.%d", d.o.seed%0xfff, partition, i))
 	}
@@ -165,6 +168,11 @@ func (d *draw) records(p producer, topic string, partition int32) []byte {
 		raw = append(raw, raw...)
 	}
 	return raw
+}
+
+// given says whether somebody was told to be that producer.
+func (t *target) given(p producer) bool {
+	return slices.ContainsFunc(t.producers[:], func(of []producer) bool { return slices.Contains(of, p) })
 }
 
 // learnSequences takes from an answer which records have been written.
@@ -251,14 +259,12 @@ func (s *sequence) refusedBefore(n int) bool {
 	return slices.Contains(produced(s.got[0][n]), kerr.InvalidProducerEpoch.Code) && took[0] == took[1]
 }
 
-// unlooked says whether Kafka took records under another's transactional id, at which it does not look where the partition
-// has the transaction.
-func (s *sequence) unlooked(n int, slot int) bool {
-	req, is := s.got[0][n].req.(*kmsg.ProduceRequest)
-	if !is || req.TransactionID == nil || *req.TransactionID == s.txnID(slot) {
-		return false
-	}
-	return slices.Contains(produced(s.got[0][n]), 0)
+// unlooked says whether Kafka took records under a transactional id that is not their producer's: it does not look at that where the
+// partition has the transaction.
+func (s *sequence) unlooked(n int) bool {
+	here := produced(s.got[1][n])
+	return slices.Contains(produced(s.got[0][n]), 0) &&
+		(slices.Contains(here, kerr.InvalidProducerIDMapping.Code) || slices.Contains(here, kerr.InvalidRequest.Code))
 }
 
 // produced are the codes of a Produce's answer, in order.

@@ -39,6 +39,7 @@ type sequence struct {
 	topic        string // its own
 	protocolType string
 	weird, timed bool
+	began        time.Time
 	patient      int  // the slots below have long timeouts all the same
 	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
 	targets      [2]*target
@@ -50,7 +51,7 @@ type sequence struct {
 
 func newSequence(seed uint64, run int, addrs [2]string, ids [2]map[string][16]byte, weird bool) *sequence {
 	r := rand.New(rand.NewPCG(seed, 3))
-	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), told: map[int]bool{}}
+	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), told: map[int]bool{}, began: time.Now()}
 	for i := range s.targets {
 		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, ids: maps.Clone(ids[i]), sequences: map[log]int32{}, asked: map[string]int{}, forgotten: map[int]bool{}}
 		for j := range s.targets[i].slots {
@@ -211,7 +212,7 @@ func (s *sequence) settle(i int, ops []op) string {
 		if shown[0] != shown[1] && s.unwritten && ops[n].tellsOfGroups() {
 			return inconclusive
 		}
-		if shown[0] != shown[1] && (s.firstUnknown(n) || s.unlooked(n, ops[n].slot) || s.refusedBefore(n)) {
+		if shown[0] != shown[1] && (s.firstUnknown(n) || s.unlooked(n) || s.refusedBefore(n)) {
 			return inconclusive
 		}
 		if shown[0] != shown[1] && !s.betterFenced(n) && !s.marked(n) {
