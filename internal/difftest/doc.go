@@ -31,6 +31,13 @@
 //
 // A third of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
 //
+// A quarter has topics of its own, which are made, deleted, made anew and grown, through kcoord or, with -behind,
+// past it. Groups apart from the sequence's bear witness of when what was committed to an earlier topic has gone. With
+// -topics all do.
+//
+// A third sends several requests with one write, those of the broker's and what ends a connection among them: they are to be
+// answered in their order, and what is behind a join that is parked with it. With -bursts all do.
+//
 // APIs that only Kafka serves (groups of KIP-848, shares, streams) are not asked for: there is nothing to compare.
 //
 // Known and left so: kcoord answers a join or a sync that its client has sent again, or whose member has left, where
@@ -48,4 +55,11 @@
 // Kafka does not once the partition has the transaction; a partition that has seen a later epoch than the
 // producer's coordinator refuses records after they were added to the transaction, and not before; and with transaction.version 1
 // Produce is served up to version 11.
+//
+// What is behind a join or a sync that Kafka never answers stays undone there, and kcoord goes on with it.
+// A Produce with acks=0 that fails ends the connection, in kcoord when the broker has done so: requests behind it may
+// be done until then. What is committed by name between the making of a topic anew past kcoord and kcoord's next look,
+// within a second, counts as of the earlier topic and goes with that, as in Kafka while its metadata lags. And the
+// offsets of a topic that is deleted while kcoord is down stay, though nobody who asks for the topic that has its
+// name now is given them.
 package difftest

@@ -43,6 +43,7 @@ func (t *target) render(a answer, prefix string) string {
 			return !strings.HasPrefix(s.TransactionalID, prefix)
 		})
 	}
+	a.resp = compared(a.resp)
 	var b strings.Builder
 	t.value(&b, reflect.ValueOf(a.resp).Elem())
 	return strings.ReplaceAll(b.String(), prefix, "")

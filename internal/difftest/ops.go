@@ -30,6 +30,11 @@ func (o op) parks() bool {
 	return o.kind == "join" || o.kind == "joinAnew" || o.kind == "sync" || o.kind == "wait" || o.kind == "hangup"
 }
 
+// silent says whether nothing is sent, so that nothing is to be compared.
+func (o op) silent() bool {
+	return o.kind == "crash" || o.kind == "burst" || strings.HasSuffix(o.kind, "Topic")
+}
+
 // tellsOfGroups says whether the answer depends on there being a group without members.
 func (o op) tellsOfGroups() bool {
 	return slices.Contains([]string{"describe", "list", "fetch", "delete", "deleteOffsets", "commit", "txnCommit"}, o.kind)
@@ -86,8 +91,17 @@ func generate(seed uint64, n int) []op {
 	if timed(seed) {
 		kinds = slices.Concat(kinds, timedKinds)
 	}
+	if remade(seed) {
+		kinds = slices.Concat(kinds, topicKinds)
+	}
+	if bursting(seed) {
+		kinds = slices.Concat(kinds, brokersKinds)
+	}
 	clients := 1 + r.IntN(slots)
 	var ops []op
+	if remade(seed) {
+		ops = append(ops, op{"makeTopic", 0, 0, 2}, op{"makeTopic", 0, 0, 6})
+	}
 	for len(ops) < n {
 		k := drawKind(r, kinds)
 		v := k.version(r)
@@ -223,10 +237,16 @@ func (d *draw) topic() string {
 	if d.s.weird && d.odd(8) {
 		return d.weird()
 	}
+	if d.s.remade && d.IntN(2) == 0 {
+		return d.ownTopic()
+	}
 	return pick(d, "dt-a", "dt-a", "dt-a", "dt-b", "dt-b", "dt-missing")
 }
 
 func (d *draw) topicID() [16]byte {
+	if d.s.remade && d.IntN(2) == 0 {
+		return d.ownID()
+	}
 	switch d.IntN(8) {
 	case 0:
 		return [16]byte{}
@@ -283,5 +303,8 @@ func (d *draw) subscription() []byte {
 	m := kmsg.NewConsumerMemberMetadata()
 	m.Version = int16(d.IntN(4))
 	m.Topics = [][]string{{"dt-a"}, {"dt-b"}, {"dt-a", "dt-b"}, {}}[d.IntN(4)]
+	if d.s.remade && d.IntN(2) == 0 {
+		m.Topics = append(m.Topics, d.ownTopic())
+	}
 	return m.AppendTo(nil)
 }

@@ -29,7 +29,11 @@ func requests() map[string]func(*draw) kmsg.Request {
 // request makes an op's request for a target.
 func (s *sequence) request(o op, t *target) (kmsg.Request, *string) {
 	d := &draw{Rand: rand.New(rand.NewPCG(o.seed, 7)), o: o, t: t, s: s, honest: o.seed&1 == 0}
-	req := requests()[o.kind](d)
+	build := requests()[o.kind]
+	if build == nil {
+		build = brokersRequests()[o.kind]
+	}
+	req := build(d)
 	if o.kind != "unserved" {
 		req.SetVersion(o.version)
 	}

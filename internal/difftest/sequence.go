@@ -42,6 +42,7 @@ type sequence struct {
 	began        time.Time
 	patient      int  // the slots below have long timeouts all the same
 	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
+	remade       bool // it has topics of its own
 	targets      [2]*target
 	answers      [2]chan answer
 	got          [2]map[int]answer
@@ -51,9 +52,9 @@ type sequence struct {
 
 func newSequence(seed uint64, run int, addrs [2]string, ids [2]map[string][16]byte, weird bool) *sequence {
 	r := rand.New(rand.NewPCG(seed, 3))
-	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), told: map[int]bool{}, began: time.Now()}
+	s := &sequence{prefix: fmt.Sprintf("dt-%x-%d-%x-", seed, run, time.Now().UnixNano()&0xffffff), protocolType: []string{"consumer", "consumer", "consumer", "connect"}[r.IntN(4)], weird: weird, timed: timed(seed), remade: remade(seed), told: map[int]bool{}, began: time.Now()}
 	for i := range s.targets {
-		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, ids: maps.Clone(ids[i]), sequences: map[log]int32{}, asked: map[string]int{}, forgotten: map[int]bool{}}
+		s.targets[i] = &target{addr: addrs[i], members: map[string]string{}, pids: map[int64]string{}, ids: maps.Clone(ids[i]), sequences: map[log]int32{}, asked: map[string]int{}, forgotten: map[int]bool{}, holds: map[int]bool{}}
 		for j := range s.targets[i].slots {
 			s.targets[i].slots[j].generation = -1
 		}
@@ -78,14 +79,19 @@ func (s *sequence) play(ops []op) (string, int) {
 			defer t.dropLog(s.topic)
 		}
 	}
-	for i, o := range ops {
-		if err := s.perform(i, o); err != nil {
+	var before *op
+	for i := 0; i < len(ops); i++ {
+		from := i
+		i += burst(before, ops[i:]) - 1
+		o := ops[i]
+		before = &ops[i]
+		if err := s.perform(from, ops[from:i+1]); err != nil {
 			return err.Error(), i
 		}
-		if o.kind == "crash" {
+		if o.silent() {
 			continue
 		}
-		if diff := s.settle(i, ops); diff == inconclusive {
+		if diff := s.settle(from, i, ops); diff == inconclusive {
 			return "", i
 		} else if diff != "" {
 			return diff, i
@@ -101,9 +107,11 @@ func (s *sequence) play(ops []op) (string, int) {
 	return "", len(ops)
 }
 
-// perform does what an op says, to both targets.
-func (s *sequence) perform(i int, o op) error {
-	switch o.kind {
+// perform does what some ops say that go out together, to both targets.
+func (s *sequence) perform(i int, ops []op) error {
+	switch o := ops[0]; o.kind {
+	case "burst":
+		return nil
 	case "crash":
 		s.log = append(s.log, fmt.Sprintf("%3d > kcoord is killed and started again", i))
 		for _, t := range s.targets {
@@ -116,6 +124,8 @@ func (s *sequence) perform(i int, o op) error {
 		s.log = append(s.log, fmt.Sprintf("%3d > wait %s", i, outlasts))
 		time.Sleep(outlasts)
 		return nil
+	case "makeTopic", "dropTopic", "remakeTopic", "growTopic":
+		return s.changeTopic(i, o)
 	case "hangup":
 		s.log = append(s.log, fmt.Sprintf("%3d > who waits for an answer hangs up", i))
 		for _, t := range s.targets {
@@ -124,17 +134,22 @@ func (s *sequence) perform(i int, o op) error {
 		return nil
 	}
 	for j, t := range s.targets {
-		if strings.HasPrefix(o.kind, "markers") {
+		if strings.HasPrefix(ops[0].kind, "markers") {
 			if err := t.findCoordinator(s.topic); err != nil {
 				return err
 			}
 		}
-		req, client := s.request(o, t)
-		if j == 0 {
-			s.log = append(s.log, fmt.Sprintf("%3d > %s %s", i, o, describe(t, req, s.prefix)))
+		var all []outgoing
+		for n, o := range ops {
+			one := s.sent(i+n, o, t)
+			if j == 0 {
+				s.log = append(s.log, fmt.Sprintf("%3d %s %s %s", i+n, []string{">", "+"}[min(n, 1)], o, describe(t, one.req, s.prefix)))
+			}
+			t.holds[i+n] = n < len(ops)-1
+			t.parks(i+n, one.req)
+			all = append(all, one)
 		}
-		t.parks(i, req)
-		if err := t.send(i, req, client, s.answers[j]); err != nil {
+		if err := t.sendAll(all, s.answers[j]); err != nil {
 			return err
 		}
 	}
@@ -142,9 +157,10 @@ func (s *sequence) perform(i int, o op) error {
 }
 
 // settle waits until both targets have answered the same ops, and compares.
-func (s *sequence) settle(i int, ops []op) string {
+func (s *sequence) settle(from, i int, ops []op) string {
 	began, last := time.Now(), time.Now()
-	quiet := !ops[i].parks()
+	parks := slices.ContainsFunc(ops[from:i+1], op.parks)
+	quiet := !parks
 	for {
 		select {
 		case a := <-s.answers[0]:
@@ -157,6 +173,9 @@ func (s *sequence) settle(i int, ops []op) string {
 			continue
 		case <-time.After(settled):
 		}
+		if s.targets[0].stuck || s.targets[1].stuck {
+			return inconclusive
+		}
 		odd := s.oneSided()
 		_, answered := s.got[0][i]
 		if odd < 0 && !answered && !quiet && time.Since(began) > parked {
@@ -168,7 +187,7 @@ func (s *sequence) settle(i int, ops []op) string {
 			quiet = true
 			continue
 		}
-		if odd < 0 && (answered || ops[i].parks() && quiet) && time.Since(last) >= settled {
+		if odd < 0 && (answered || parks && quiet) && time.Since(last) >= settled {
 			break
 		}
 		if time.Since(began) > missing {
@@ -179,7 +198,7 @@ func (s *sequence) settle(i int, ops []op) string {
 				return inconclusive
 			}
 			if sync, ok := s.got[1][odd].resp.(*kmsg.SyncGroupResponse); ok && sync.ErrorCode == 25 {
-				s.targets[1].forgotten[odd] = true // the member has left; Kafka never answers its sync
+				s.targets[1].forget(odd) // the member has left; Kafka never answers its sync
 				break
 			}
 			j := 0
@@ -228,9 +247,10 @@ func (s *sequence) take(j int, a answer) {
 	if who := asker(a.req); t.asked[who] == a.op {
 		delete(t.asked, who)
 	}
-	if a.err != nil {
+	switch {
+	case a.err != nil:
 		s.targets[j].drop(a.c)
-	} else {
+	case !a.more:
 		a.c.busy = false
 	}
 }

@@ -50,12 +50,12 @@ func (s *sequence) storm(r *rand.Rand) error {
 		for i := range ops {
 			k := drawKind(r, txnKinds)
 			ops[i] = op{k.name, k.version(r), r.IntN(slots), r.Uint64() | 1}
-			req, client := s.request(ops[i], at)
-			if silent(req) { // nobody can tell when it has arrived
+			one := s.sent(i, ops[i], at)
+			if silent(one.req) { // nobody can tell when it has arrived
 				continue
 			}
-			s.log = append(s.log, fmt.Sprintf("%d.%d > %s %s", round, i, ops[i], describe(at, req, s.prefix)))
-			if err := at.send(i, req, client, s.answers[1]); err != nil {
+			s.log = append(s.log, fmt.Sprintf("%d.%d > %s %s", round, i, ops[i], describe(at, one.req, s.prefix)))
+			if err := at.sendAll([]outgoing{one}, s.answers[1]); err != nil {
 				return err
 			}
 			sent++

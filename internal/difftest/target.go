@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -31,6 +32,10 @@ type target struct {
 	// Kafka keeps the latest join and the latest sync of a member, and never answers those before.
 	asked     map[string]int // by member: the op that waits
 	forgotten map[int]bool
+	own       [ownTopics]ownTopic // the sequence's topics
+	past      [][16]byte          // the ids of those that are no more
+	holds     map[int]bool        // ops with others behind them on their connection
+	stuck     bool                // of which one is forgotten: kcoord goes on there, and Kafka does not
 }
 
 // asker names who waits for an answer of which kind, "" where Kafka forgets nothing.
@@ -52,9 +57,15 @@ func (t *target) parks(op int, req kmsg.Request) {
 		return
 	}
 	if before, ok := t.asked[who]; ok {
-		t.forgotten[before] = true
+		t.forget(before)
 	}
 	t.asked[who] = op
+}
+
+// forget notes that Kafka never answers an op, nor what is behind it on its connection.
+func (t *target) forget(op int) {
+	t.forgotten[op] = true
+	t.stuck = t.stuck || t.holds[op]
 }
 
 // slot is a client: what it was told last.
@@ -77,6 +88,7 @@ type answer struct {
 	resp kmsg.Response
 	err  error
 	c    *conn
+	more bool // others are to come on the connection
 }
 
 func (t *target) conn() (*conn, error) {
@@ -164,24 +176,6 @@ func (t *target) crash(prefix string) error {
 	return fmt.Errorf("%s: not back after a restart", t.addr)
 }
 
-// send sends a request and has its answer delivered.
-func (t *target) send(op int, req kmsg.Request, clientID *string, to chan<- answer) error {
-	c, err := t.conn()
-	if err != nil {
-		return err
-	}
-	frame, answered := encode(req, int32(op), clientID), req
-	if silent(req) {
-		answered = behind()
-		frame = append(frame, encode(answered, int32(op), clientID)...)
-	}
-	go func() {
-		resp, err := roundTrip(c.nc, answered, frame)
-		to <- answer{op, req, resp, err, c}
-	}()
-	return nil
-}
-
 func encode(req kmsg.Request, correlation int32, clientID *string) []byte {
 	b := make([]byte, 4, 256)
 	b = binary.BigEndian.AppendUint16(b, uint16(req.Key()))
@@ -207,6 +201,11 @@ func roundTrip(nc net.Conn, req kmsg.Request, frame []byte) (kmsg.Response, erro
 	if _, err := nc.Write(frame); err != nil {
 		return nil, errClosed
 	}
+	return receive(nc, req, int32(binary.BigEndian.Uint32(frame[8:])))
+}
+
+// receive reads the answer to a request.
+func receive(nc net.Conn, req kmsg.Request, correlation int32) (kmsg.Response, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(nc, size[:]); err != nil {
 		return nil, errClosed
@@ -215,8 +214,14 @@ func roundTrip(nc net.Conn, req kmsg.Request, frame []byte) (kmsg.Response, erro
 	if _, err := io.ReadFull(nc, b); err != nil {
 		return nil, fmt.Errorf("half an answer: %w", err)
 	}
+	if len(b) < 4 || int32(binary.BigEndian.Uint32(b)) != correlation {
+		return nil, fmt.Errorf("the answer is not to request %d", correlation)
+	}
 	resp := req.ResponseKind()
 	resp.SetVersion(req.GetVersion())
+	if req.Key() == 18 && len(b) > 5 && binary.BigEndian.Uint16(b[4:]) == uint16(kerr.UnsupportedVersion.Code) {
+		resp.SetVersion(0)
+	}
 	at := 4
 	if resp.IsFlexible() && req.Key() != 18 {
 		at++

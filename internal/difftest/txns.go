@@ -149,13 +149,16 @@ func (d *draw) addPartitions() kmsg.Request {
 	for range d.IntN(3) + 1 {
 		t := kmsg.NewAddPartitionsToTxnRequestTopic()
 		t.Topic = pick(d, "dt-a", "dt-b", d.s.topic, d.s.topic, d.s.topic)
+		if d.s.remade && d.IntN(2) == 0 {
+			t.Topic = d.ownTopic()
+		}
 		if d.odd(12) {
 			t.Topic = pick(d, "dt-missing", "", "__consumer_offsets", "__transaction_state", "__share_group_state")
 		}
 		for range d.IntN(3) {
 			part := int32(0)
 			switch t.Topic {
-			case "dt-a":
+			case "dt-a", d.s.ownName(0), d.s.ownName(1):
 				part = d.partition()
 			case d.s.topic:
 				part = int32(d.IntN(logPartitions))
