@@ -22,8 +22,8 @@
 //     shown to anybody (commits to it are asked to try again), so that the first
 //     offsets of a new one come after.
 //
-// What is not seen: a topic deleted while kcoord was down. Its offsets stay, but have its id: they are not given to
-// who asks for the one that has its name now.
+// What is not seen: a topic deleted while kcoord was down. Its offsets stay, but have its id: from the
+// first look on they are not given to who asks for the topic that has its name now.
 //
 // One goroutine, owned by the Broker, asks all questions, one at a time, over
 // one connection of its own.
