@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -95,24 +94,16 @@ func (c *conn) read() error {
 
 // readError tells apart the ends of a connection.
 func (c *conn) readError(err error, size int) error {
-	var ne net.Error
-	why := c.ending()
 	switch {
 	case errors.Is(err, errNegative), errors.Is(err, errTooLarge), errors.Is(err, errMalformed),
-		errors.Is(err, errVersion), errors.Is(err, errUnknownAPI):
+		errors.Is(err, errVersion), errors.Is(err, errUnknownAPI), errors.Is(err, errRefused):
 		return &badRequest{err, size}
-	case errors.Is(err, errUpstream), errors.Is(err, errMismatch), errors.Is(err, errDrained), errors.Is(err, errSockets):
-		return err
-	case why != nil && errors.As(err, &ne): // a timeout, or one of the broker's connection
+	}
+	if why := c.ending(); why != nil { // and err is what came of it
 		return why
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed != nil {
-		return c.closed
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errSentAll
+	if errors.Is(err, errUpstream) || errors.Is(err, errSockets) {
+		return err
 	}
 	return errors.Join(errClientGone, err)
 }
@@ -237,17 +228,23 @@ func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) 
 	return k, nil
 }
 
-// withdraw takes back the latest call, whose request does not parse or did not come to its end.
+// withdraw takes back the latest call, whose request does not parse or did not come to its end. One that
+// the broker has answered all the same is the writer's.
 func (c *conn) withdraw(k *call) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.handing = nil
-	if n := len(c.calls); n > 0 && c.calls[n-1] == k {
+	var arrived func()
+	if n := len(c.calls); n > 0 && c.calls[n-1] == k && !k.ready {
 		c.calls = c.calls[:n-1]
 		c.held -= k.weight
 		if k.passed {
 			c.forwarded--
 		}
+		arrived, k.arrived = k.arrived, nil
+	}
+	c.mu.Unlock()
+	if arrived != nil { // for it will not be
+		arrived()
 	}
 }
 
@@ -313,18 +310,16 @@ func (c *conn) ending() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.draining {
-		return errDrained
+		return cmp.Or(c.closed, errDrained)
 	}
-	return c.broken
+	return cmp.Or(c.closed, c.broken)
 }
 
 // finish ends the connection. Requests before the one that ends it are answered first, as
 // Kafka, which takes one after the other, would have done; and so are those of a client
 // that has sent its last, since it may still read.
 func (c *conn) finish(err error) {
-	if !errors.Is(err, errClientGone) || errors.Is(err, errSentAll) {
-		c.rest()
-	}
+	c.rest()
 	c.close(err)
 	c.rest()
 	if c.up != nil {

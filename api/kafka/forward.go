@@ -50,7 +50,7 @@ func (c *conn) passAs(a *api, h *header, n int, what verdict, p *produced) error
 			return err
 		}
 	}
-	var k *call
+	var k *call // nil: it has no answer
 	if what == passOn {
 		var err error
 		if k, err = c.begin(a, h, 0, true); err != nil {
@@ -63,11 +63,11 @@ func (c *conn) passAs(a *api, h *header, n int, what verdict, p *produced) error
 	var size [4]byte
 	binary.BigEndian.PutUint32(size[:], uint32(n))
 	err := c.in.stream(c.up.nc, size[:], n)
-	if _, ok := errors.AsType[*writeError](err); ok {
-		return upstreamError(err) // the pump learns that it has ended, after the answers that are there
+	if err != nil {
+		c.withdraw(k) // the broker has half a request, which it will not answer
 	}
-	if err != nil && k != nil { // the client has sent half a request, and the broker will not answer that
-		c.withdraw(k)
+	if _, ok := errors.AsType[*writeError](err); ok {
+		return upstreamError(err)
 	}
 	return err
 }
@@ -164,14 +164,14 @@ func (c *conn) pump(up *behind) {
 		b, err := up.in.ahead(8)
 		if err != nil {
 			c.lost()
-			c.lose(up, err)
+			c.lose(up, c.hungUp(err))
 			return
 		}
 		size, correlation := int32(binary.BigEndian.Uint32(b)), int32(binary.BigEndian.Uint32(b[4:]))
 		up.in.skip(8)
 		written, expected := c.arrived(size, correlation)
 		if !expected {
-			c.close(errMismatch)
+			c.lose(up, errMismatch)
 			return
 		}
 		if written != nil {
@@ -189,16 +189,19 @@ func (c *conn) pump(up *behind) {
 // are taken, and who was asked something before is answered first.
 func (c *conn) lose(up *behind, err error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.broken = c.hungUp(err)
+	c.broken = err
 	up.nc.Close()                             // nothing is sent there any more
 	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails where the connection is closed already
 	c.turn.Broadcast()
+	c.mu.Unlock()
+	c.lostAll() // now: who is answered first may be slow to read
 }
 
 // hungUp is the error of a broker that has ended the connection, as it does after
-// connections.max.idle.ms and when it stops. REQUIRES mu.
+// connections.max.idle.ms and when it stops.
 func (c *conn) hungUp(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if errors.Is(err, io.EOF) && c.forwarded == 0 {
 		return errRested
 	}

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -104,7 +105,7 @@ func (f *frames) size(limit int) (int, error) {
 	return int(n), nil
 }
 
-// writeError is one of the side that is streamed to.
+// writeError is one of the side that is streamed to, or of one of both that does not say which.
 type writeError struct{ error }
 
 func (e *writeError) Unwrap() error { return e.error }
@@ -121,7 +122,9 @@ func (f *frames) stream(dst io.Writer, lead []byte, n int) error {
 				// the kernel moves these from socket to socket
 				got, err := io.CopyN(dst, f.src, int64(min(n, pastBuffer)))
 				f.act.Add(1)
-				if n -= int(got); err != nil {
+				if n -= int(got); err != nil && !errors.Is(err, io.EOF) {
+					return &writeError{err}
+				} else if err != nil {
 					return err
 				}
 				continue

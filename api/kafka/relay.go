@@ -15,6 +15,7 @@ const (
 // relay hands the broker's answer on.
 func (c *conn) relay(k *call, buf *[]byte) bool {
 	n := int(k.size) - 4
+	before := len(*buf)
 	var err error
 	switch {
 	case k.produced != nil:
@@ -30,10 +31,9 @@ func (c *conn) relay(k *call, buf *[]byte) bool {
 		err = c.relayWalked(k, buf, n)
 	}
 	if err != nil {
-		if !errors.Is(err, errMismatch) {
-			err = errors.Join(errClientGone, err)
-		}
-		c.close(err)
+		*buf = (*buf)[:min(before, len(*buf))] // the answers before this one are whole
+		c.flush(buf)
+		c.close(relayError(err))
 		return false
 	}
 	c.srv.m.response(k.api.key, int(k.size)+4)
@@ -42,6 +42,17 @@ func (c *conn) relay(k *call, buf *[]byte) bool {
 	case <-c.done:
 	}
 	return true
+}
+
+// relayError tells who has ended the connection in the middle of an answer.
+func relayError(err error) error {
+	if _, ok := errors.AsType[*writeError](err); ok {
+		return errors.Join(errClientGone, err)
+	}
+	if errors.Is(err, errMismatch) {
+		return err
+	}
+	return upstreamError(err)
 }
 
 // appendHead appends the head of an answer whose body has n bytes.
@@ -110,7 +121,9 @@ func (c *conn) relayWalked(k *call, buf *[]byte, n int) error {
 	if toTags(k, w); w.err == nil {
 		w.letGo(w.at)
 	}
-	*buf = (*buf)[:0]
+	if w.lead == nil {
+		*buf = (*buf)[:0]
+	}
 	w.out = nil
 	tags := c.endpoints(w)
 	if w.err != nil {
@@ -121,6 +134,8 @@ func (c *conn) relayWalked(k *call, buf *[]byte, n int) error {
 		end = fitTags(tags, w.left)
 	}
 	c.up.in.skip(w.left)
-	_, err := c.nc.Write(end)
-	return err
+	if _, err := c.nc.Write(end); err != nil {
+		return &writeError{err}
+	}
+	return nil
 }

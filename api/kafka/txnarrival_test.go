@@ -47,8 +47,12 @@ func TestProduceArrives(t *testing.T) {
 	b.mu.Lock()
 	b.mute = true
 	b.mu.Unlock()
+	groups := newRecorder(nothing)
+	s.srv.o.Coordinator = groups
 	for _, v := range []int16{11, 12} {
 		c = s.client()
+		before := c.send(4, beat("g"))
+		slow := <-groups.parked // has the connection live on
 		c.send(v, produce(&x, records(p, true), to("t", id, 0)))
 		<-w.out
 		select {
@@ -58,6 +62,8 @@ func TestProduceArrives(t *testing.T) {
 		}
 		b.hangUp()
 		<-w.in
+		slow.reply(kmsg.NewPtrHeartbeatResponse(), nil)
+		recv[*kmsg.HeartbeatResponse](c, before, beat("g"))
 		c.closed()
 	}
 }

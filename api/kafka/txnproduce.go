@@ -85,7 +85,7 @@ func (c *conn) passTransactional(a *api, h *header, n int, what verdict) error {
 func (c *conn) produceBehind(a *api, h *header, req *kmsg.ProduceRequest, p *produced) error {
 	if len(req.Topics) == 0 && len(p.failed) > 0 {
 		if req.Acks == 0 { // there is no answer that could tell
-			return &badRequest{errRefused, 0}
+			return errRefused
 		}
 		k, err := c.begin(a, h, 0, false)
 		if err != nil {
@@ -99,9 +99,10 @@ func (c *conn) produceBehind(a *api, h *header, req *kmsg.ProduceRequest, p *pro
 			return err
 		}
 	}
+	var k *call // nil: it has no answer
 	if req.Acks != 0 {
-		k, err := c.begin(a, h, 0, true)
-		if err != nil {
+		var err error
+		if k, err = c.begin(a, h, 0, true); err != nil {
 			return err
 		}
 		k.produced = p
@@ -115,10 +116,11 @@ func (c *conn) produceBehind(a *api, h *header, req *kmsg.ProduceRequest, p *pro
 	}
 	req.Version = p.version
 	if _, err := c.up.nc.Write(appendProduce(h, req)); err != nil {
+		c.withdraw(k)
 		return upstreamError(err)
 	}
 	if req.Acks == 0 && len(p.failed) > 0 { // the rest is written, as in Kafka, and nothing says what is not
-		return &badRequest{errRefused, 0}
+		return errRefused
 	}
 	return nil
 }

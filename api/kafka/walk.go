@@ -58,8 +58,8 @@ func (w *walk) skip(n int) {
 
 // letGo writes the next n bytes of the answer, walked over or not.
 func (w *walk) letGo(n int) {
-	if w.err = w.in.stream(w.out, w.lead, n); w.err == nil {
-		w.lead = nil
+	w.err = w.in.stream(w.out, w.lead, n)
+	if w.lead = nil; w.err == nil {
 		w.left -= n
 		w.at = max(0, w.at-n)
 	}
