@@ -79,6 +79,9 @@ func Start(o Options) (*Broker, error) {
 	if b.cluster, err = kfake.NewCluster(opts...); err != nil {
 		return nil, fmt.Errorf("embedded: starting the broker in %q: %w", o.DataDir, err)
 	}
+	if o.AutoCreateTopics {
+		b.keepMade()
+	}
 	return b, nil
 }
 

@@ -161,6 +161,35 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// TestKilledAfterAutoCreation: a topic that Metadata made is there with its id, partitions and records.
+func TestKilledAfterAutoCreation(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	b := startIn(t, dir)
+	metadata := func(p *producer, name string) kmsg.MetadataResponseTopic {
+		req := kmsg.NewPtrMetadataRequest()
+		rt := kmsg.NewMetadataRequestTopic()
+		rt.Topic = &name
+		req.Topics, req.AllowAutoTopicCreation = append(req.Topics, rt), true
+		return p.request(req).(*kmsg.MetadataResponse).Topics[0]
+	}
+	p := &producer{t: t, cl: b.open(t)}
+	was := metadata(p, "t")
+	if was.ErrorCode != 0 || len(was.Partitions) != 2 {
+		t.Fatalf("made: %+v", was)
+	}
+	record := &kgo.Record{Topic: "t", Partition: 1, Value: []byte("kept")}
+	if err := b.open(t, kgo.RecordPartitioner(kgo.ManualPartitioner())).ProduceSync(t.Context(), record).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	p.cl = startIn(t, killed).open(t)
+	if is := metadata(p, "t"); is.TopicID != was.TopicID || len(is.Partitions) != 2 || p.stable(1) != 1 {
+		t.Errorf("it was %+v and is %+v, with %d records", was, is, p.stable(1))
+	}
+}
+
 // cut adds the start of a batch to a segment, as a kill in the middle of a write leaves it.
 func cut(t *testing.T, file string) {
 	t.Helper()
