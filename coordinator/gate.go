@@ -1,6 +1,10 @@
 package coordinator
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/kcoord/kcoord/coordinator/txn"
+)
 
 // gate holds markers back while what their producer writes, offsets or records, is between the shard that lets it
 // into the transaction and where it goes: what set out before the marker. Whoever begins later finds
@@ -61,4 +65,28 @@ func (g *gate[P]) after(producer P, f func()) {
 	}
 	g.mu.Unlock()
 	f()
+}
+
+// throughGate asks a transaction's shard whether what its producer writes may go where it goes. It then is in the gate, until
+// arrived is called, which has to be once. When the patient are told that the transaction before is not complete,
+// that is waited for outside of the gate, where its own marker may wait.
+func throughGate[P comparable](
+	n *Node, g *gate[P], producer P, ask txn.Request, patient bool, reply func(resp txn.Response, arrived func(), err error),
+) {
+	in := g.enter(producer)
+	arrived := func() { g.leave(producer, in) }
+	n.txnShard(ask).Do(ask, func(resp txn.Response, err error) {
+		if err != nil || !patient || !tooEarly(resp) {
+			reply(resp, arrived, err)
+			return
+		}
+		arrived()
+		n.Txn(ask, func(resp txn.Response, err error) {
+			if err != nil || tooEarly(resp) {
+				reply(resp, func() {}, err)
+				return
+			}
+			throughGate(n, g, producer, ask, false, reply)
+		})
+	})
 }

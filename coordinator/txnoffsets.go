@@ -39,40 +39,20 @@ func (n *Node) CommitInTxn(r TxnCommit, reply func(group.TxnCommitted, error)) {
 			Topics: []txn.Topic{{Name: txn.OffsetsTopic, Partitions: []int32{partition}}},
 		}
 	}
-	n.commitOnce(r, ask, partition, r.Implicit, reply)
-}
-
-// commitOnce asks the transaction's shard, and then the group's. Where the transaction before is
-// not complete yet, that is waited for outside of the gate: its own marker may wait there.
-func (n *Node) commitOnce(r TxnCommit, ask txn.Request, partition int32, patient bool, reply func(group.TxnCommitted, error)) {
-	refuse := func(resp txn.Response, err error) {
+	throughGate(n, &n.commits, r.ProducerID, ask, r.Implicit, func(resp txn.Response, arrived func(), err error) {
 		if err != nil {
+			arrived()
 			reply(group.TxnCommitted{}, err)
 			return
 		}
-		reply(group.TxnCommitted{TxnOffsetCommitResponse: TxnCommitOf(r.TxnOffsetCommitRequest, resp.(txn.Result).Code)}, nil)
-	}
-	allowed := func(resp txn.Response, err error) bool { return err == nil && resp.(txn.Result).Code == 0 }
-	in := n.commits.enter(r.ProducerID)
-	n.txnShard(ask).Do(ask, func(resp txn.Response, err error) {
-		if allowed(resp, err) {
-			n.lanes.do(int(partition), func() {
-				n.commitPending(r, reply)
-				n.commits.leave(r.ProducerID, in)
-			})
+		if code := resp.(txn.Result).Code; code != 0 {
+			arrived()
+			reply(group.TxnCommitted{TxnOffsetCommitResponse: TxnCommitOf(r.TxnOffsetCommitRequest, code)}, nil)
 			return
 		}
-		n.commits.leave(r.ProducerID, in)
-		if err != nil || !patient || !tooEarly(resp) {
-			refuse(resp, err)
-			return
-		}
-		n.Txn(ask, func(resp txn.Response, err error) {
-			if !allowed(resp, err) {
-				refuse(resp, err)
-				return
-			}
-			n.commitOnce(r, ask, partition, false, reply)
+		n.lanes.do(int(partition), func() {
+			n.commitPending(r, reply)
+			arrived()
 		})
 	})
 }
