@@ -10,8 +10,19 @@ func (m *Machine) forgetTopics(e *entry, r ForgetTopics, out *output) ForgottenT
 	if g == nil {
 		return done
 	}
+	// What is known to be of the topic that has the name now stays.
+	is := func(topic string, o state.Offset) bool {
+		return o.TopicID != [16]byte{} && o.TopicID == r.Topics[topic]
+	}
+	pending := map[state.TopicPartition]bool{}
+	g.EachPending(func(p state.Record) {
+		if is(p.Topic, p.Offset) {
+			pending[state.TopicPartition{Topic: p.Topic, Partition: p.Partition}] = true
+		}
+	})
 	g.EachPartition(func(topic string, partition int32) {
-		if now, deleted := r.Topics[topic]; deleted && !of(g, topic, partition, now) {
+		o, _ := g.Offset(topic, partition)
+		if _, deleted := r.Topics[topic]; deleted && !is(topic, o) && !pending[state.TopicPartition{Topic: topic, Partition: partition}] {
 			done.Offsets += m.deleteOffset(g, topic, partition, out)
 		}
 	})
@@ -20,17 +31,4 @@ func (m *Machine) forgetTopics(e *entry, r ForgetTopics, out *output) ForgottenT
 		m.checkSoon(e)
 	}
 	return done
-}
-
-// of says whether what a group has for a partition is known to be of the topic with that id.
-func of(g *state.Group, topic string, partition int32, id [16]byte) bool {
-	if id == ([16]byte{}) {
-		return false
-	}
-	o, _ := g.Offset(topic, partition)
-	is := o.TopicID == id
-	g.EachPending(func(r state.Record) {
-		is = is || r.Topic == topic && r.Partition == partition && r.Offset.TopicID == id
-	})
-	return is
 }
