@@ -204,17 +204,21 @@ func lastOfEach(req *kmsg.ProduceRequest) (repeats bool) {
 		id        [16]byte
 		partition int32
 	}
-	seen := map[at]bool{}
-	for i := len(req.Topics) - 1; i >= 0; i-- {
+	again := map[at]int{} // how often it is still to come
+	for i := range req.Topics {
 		t := &req.Topics[i]
-		for j := len(t.Partitions) - 1; j >= 0; j-- {
-			here := at{t.Topic, t.TopicID, t.Partitions[j].Partition}
-			if seen[here] {
-				t.Partitions = slices.Delete(t.Partitions, j, j+1)
-				repeats = true
-			}
-			seen[here] = true
+		for j := range t.Partitions {
+			again[at{t.Topic, t.TopicID, t.Partitions[j].Partition}]++
 		}
+	}
+	for i := range req.Topics {
+		t := &req.Topics[i]
+		t.Partitions = slices.DeleteFunc(t.Partitions, func(p kmsg.ProduceRequestTopicPartition) bool {
+			here := at{t.Topic, t.TopicID, p.Partition}
+			again[here]--
+			repeats = repeats || again[here] > 0
+			return again[here] > 0
+		})
 	}
 	req.Topics = slices.DeleteFunc(req.Topics, func(t kmsg.ProduceRequestTopic) bool { return len(t.Partitions) == 0 })
 	return repeats
