@@ -128,14 +128,7 @@ func selected(of []*adminpb.TopicPartitions, topic string, partition int32) bool
 // ApplyOffsets does what a plan says. Plans are kept: a topic that is gone since, or somebody's slip of
 // the pen, must not leave an offset behind for a topic that is made later.
 func (o *offsets) ApplyOffsets(ctx context.Context, plan *adminpb.OffsetsPlan) (*adminpb.ApplyOffsetsResponse, error) {
-	changes, err := offsetChanges(plan)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.exist(ctx, changes); err != nil {
-		return nil, err
-	}
-	return &adminpb.ApplyOffsetsResponse{}, o.set(ctx, plan, group.SetOffsets{Group: plan.GetGroup(), Changes: changes})
+	return &adminpb.ApplyOffsetsResponse{}, o.set(ctx, plan, false)
 }
 
 // exist refuses to set offsets of partitions that the broker does not have.
@@ -185,8 +178,15 @@ func offsetChanges(plan *adminpb.OffsetsPlan) (changes []group.OffsetChange, err
 }
 
 // set hands a plan's changes to the group's shard, which compares and sets in one step, or only tries.
-func (o *offsets) set(ctx context.Context, plan *adminpb.OffsetsPlan, req group.SetOffsets) error {
-	set, err := askOne[group.OffsetsSet](ctx, o.ask, req)
+func (o *offsets) set(ctx context.Context, plan *adminpb.OffsetsPlan, try bool) error {
+	changes, err := offsetChanges(plan)
+	if err != nil {
+		return err
+	}
+	if err := o.exist(ctx, changes); err != nil {
+		return err
+	}
+	set, err := askOne[group.OffsetsSet](ctx, o.ask, group.SetOffsets{Group: plan.GetGroup(), Changes: changes, Try: try})
 	if err != nil {
 		return err
 	}

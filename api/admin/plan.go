@@ -49,11 +49,7 @@ func (o *offsets) PlanOffsets(ctx context.Context, req *adminpb.PlanOffsetsReque
 		plan.Changes = append(plan.Changes, c)
 	}
 	if deletes(req) { // which may be of topics that no member reads
-		changes, err := offsetChanges(plan)
-		if err != nil {
-			return nil, err
-		}
-		if err := o.set(ctx, plan, group.SetOffsets{Group: plan.GetGroup(), Changes: changes, Try: true}); err != nil {
+		if err := o.set(ctx, plan, true); err != nil {
 			return nil, err
 		}
 	}
