@@ -97,12 +97,7 @@ func TestParkedWhenTheBrokerHangsUp(t *testing.T) {
 	s := newStage(t, yes)
 	b := s.passOnTo()
 	c := s.client()
-	c.nc.Write(headed(3, 9, 0))
-	nc := b.conn(t)
-	nc.Write(answerTo(<-b.came, []byte("answer")))
-	if _, _, err := c.raw(); err != nil {
-		t.Fatal(err)
-	}
+	nc := b.answered(t, c)
 	c.send(9, joinOf("g"))
 	p := <-s.coord.parked
 	nc.Close()

@@ -122,6 +122,18 @@ func (b *behindTest) conn(t *testing.T) net.Conn {
 	}
 }
 
+// answered has a client's request passed on and answered, and returns the connection that this went over.
+func (b *behindTest) answered(t *testing.T, c *client) net.Conn {
+	t.Helper()
+	c.nc.Write(headed(3, 9, 0))
+	nc := b.conn(t)
+	nc.Write(answerTo(<-b.came, []byte("answer")))
+	if _, body, err := c.raw(); err != nil || string(body) != "answer" {
+		t.Fatal(string(body), err)
+	}
+	return nc
+}
+
 func (b *behindTest) write(t *testing.T, p []byte) {
 	nc := b.conn(t)
 	go nc.Write(p)
@@ -202,13 +214,7 @@ func TestBrokerGoesWhileIdle(t *testing.T) {
 	s := newStage(t, yes)
 	b := s.passOnTo()
 	c := s.client()
-	c.nc.Write(headed(3, 9, 0))
-	nc := b.conn(t)
-	nc.Write(answerTo(<-b.came, []byte("answer")))
-	if _, body, err := c.raw(); err != nil || string(body) != "answer" {
-		t.Fatal(string(body), err)
-	}
-	nc.Close()
+	b.answered(t, c).Close()
 	c.closed()
 	if log := s.log.await(t, "hung up while nothing was asked of it"); strings.Contains(log, `"level":"warn"`) {
 		t.Errorf("the log is\n%s", log)

@@ -122,12 +122,13 @@ func (f *frames) stream(dst io.Writer, lead []byte, n int) error {
 				// the kernel moves these from socket to socket
 				got, err := io.CopyN(dst, f.src, int64(min(n, pastBuffer)))
 				f.act.Add(1)
-				if n -= int(got); err != nil && !errors.Is(err, io.EOF) {
-					return &writeError{err}
-				} else if err != nil {
+				switch n -= int(got); {
+				case err == nil:
+					continue
+				case errors.Is(err, io.EOF):
 					return err
 				}
-				continue
+				return &writeError{err}
 			}
 			if err := f.fill(n); err != nil {
 				return err
