@@ -4,9 +4,7 @@ package difftest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"flag"
-	"hash/crc32"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -115,7 +113,8 @@ func (d *draw) plainProduce() kmsg.Request {
 	t := kmsg.NewProduceRequestTopic()
 	t.Topic = pick(d, "dt-a", "dt-b")
 	p := kmsg.NewProduceRequestTopicPartition()
-	p.Records = plainBatch()
+	// Of a producer without an id; of now, else it is old enough to be deleted.
+	p.Records = batch{producer: producer{-1, -1}, first: -1, at: time.Now(), values: []string{"v"}}.encode()
 	if d.odd(6) {
 		p.Partition = 77
 	}
@@ -137,20 +136,6 @@ func (d *draw) silentFailure() kmsg.Request {
 	r := d.silentProduce().(*kmsg.ProduceRequest)
 	r.Topics[0].Partitions[0].Partition = 77
 	return r
-}
-
-// plainBatch is a batch of one record of a producer without an id.
-func plainBatch() []byte {
-	rec := kmsg.Record{Value: []byte("v")}
-	body := rec.AppendTo(nil)
-	rec.Length = int32(len(body) - 1)
-	b := kmsg.RecordBatch{Magic: 2, PartitionLeaderEpoch: -1, ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1, NumRecords: 1, Records: rec.AppendTo(nil)}
-	b.FirstTimestamp = time.Now().UnixMilli() // else it is old enough to be deleted
-	b.MaxTimestamp = b.FirstTimestamp
-	b.Length = int32(len(b.AppendTo(nil)) - 12)
-	raw := b.AppendTo(nil)
-	binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
-	return raw
 }
 
 func (d *draw) plainFetch() kmsg.Request {

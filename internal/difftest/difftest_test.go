@@ -202,13 +202,7 @@ func topics(t *testing.T, addr string) map[string][16]byte {
 
 // producesAt asks up to which version Produce is served.
 func producesAt(t *testing.T, addr string) int16 {
-	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	req := kmsg.NewPtrApiVersionsRequest()
-	resp, err := roundTrip(nc, req, encode(req, 1, nil))
+	resp, err := askOnce(addr, kmsg.NewPtrApiVersionsRequest())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,13 +32,11 @@ func TestLateRecords(t *testing.T) {
 		id := fmt.Sprint(l.topic, i)
 		p := l.begin(id)
 		l.end(id, p, i%2 == 0)
-		for _, a := range l.ask(producersOf(l.topic), 0).(*kmsg.DescribeProducersResponse).Topics[0].Partitions {
-			for _, q := range a.ActiveProducers {
-				if q.ProducerID == p.id && q.CurrentTxnStartOffset >= 0 {
-					t.Errorf("the transaction of %s hangs", id)
-				}
+		open(l.ask(producersOf(l.topic), 0), func(_ int32, q producer) {
+			if q.id == p.id {
+				t.Errorf("the transaction of %s hangs", id)
 			}
-		}
+		})
 	}
 }
 
@@ -48,19 +46,9 @@ type lateRecords struct {
 	topic string
 }
 
-func (l *lateRecords) dial() net.Conn {
-	nc, err := net.Dial("tcp", l.at.addr)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return nc
-}
-
 func (l *lateRecords) ask(req kmsg.Request, version int16) kmsg.Response {
-	nc := l.dial()
-	defer nc.Close()
 	req.SetVersion(version)
-	resp, err := roundTrip(nc, req, encode(req, 1, nil))
+	resp, err := askOnce(l.at.addr, req)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -96,7 +84,10 @@ func (l *lateRecords) end(id string, p producer, patient bool) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		l.t.Fatal(err)
 	}
-	nc := l.dial()
+	nc, err := net.Dial("tcp", l.at.addr)
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	r := kmsg.NewPtrProduceRequest()
 	r.Version, r.TransactionID, r.Acks, r.TimeoutMillis = 9, &id, -1, 5000
 	r.Topics = []kmsg.ProduceRequestTopic{{Topic: l.topic, Partitions: []kmsg.ProduceRequestTopicPartition{

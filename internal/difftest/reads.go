@@ -59,18 +59,25 @@ func producersOf(topic string) *kmsg.DescribeProducersRequest {
 	return r
 }
 
+// open visits the producers that have a transaction open in a partition.
+func open(resp kmsg.Response, visit func(partition int32, p producer)) {
+	for _, t := range resp.(*kmsg.DescribeProducersResponse).Topics {
+		for _, p := range t.Partitions {
+			for _, a := range p.ActiveProducers {
+				if a.CurrentTxnStartOffset >= 0 {
+					visit(p.Partition, producer{a.ProducerID, int16(a.ProducerEpoch)})
+				}
+			}
+		}
+	}
+}
+
 func (d *draw) describeProducers() kmsg.Request { return producersOf(d.s.topic) }
 
 // findCoordinator finds the epoch of the coordinator that wrote the last marker: who writes markers in an
 // earlier one is fenced.
 func (t *target) findCoordinator(topic string) error {
-	nc, err := net.DialTimeout("tcp", t.addr, 5*time.Second)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	req := producersOf(topic)
-	resp, err := roundTrip(nc, req, encode(req, 0, nil))
+	resp, err := askOnce(t.addr, producersOf(topic))
 	if err != nil {
 		return err
 	}
@@ -127,12 +134,7 @@ func ready(r *kmsg.ListOffsetsResponse) bool {
 
 // dropLog deletes the sequence's own topic.
 func (t *target) dropLog(topic string) {
-	nc, err := net.DialTimeout("tcp", t.addr, 5*time.Second)
-	if err != nil {
-		return
-	}
-	defer nc.Close()
 	d := kmsg.NewPtrDeleteTopicsRequest()
 	d.Version, d.TimeoutMillis, d.TopicNames = 4, 5000, []string{topic}
-	_, _ = roundTrip(nc, d, encode(d, 1, nil)) // what stays only takes room
+	_, _ = askOnce(t.addr, d) // what stays only takes room
 }

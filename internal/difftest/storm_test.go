@@ -101,12 +101,11 @@ func (s *sequence) hangs() error {
 	if err != nil {
 		return err
 	}
-	for _, p := range resp.(*kmsg.DescribeProducersResponse).Topics[0].Partitions {
-		for _, q := range p.ActiveProducers {
-			if q.CurrentTxnStartOffset >= 0 {
-				return fmt.Errorf("partition %d: the transaction of %s/%d hangs", p.Partition, at.pid(q.ProducerID), q.ProducerEpoch)
-			}
-		}
+	open(resp, func(partition int32, p producer) {
+		err = fmt.Errorf("partition %d: the transaction of %s/%d hangs", partition, at.pid(p.id), p.epoch)
+	})
+	if err != nil {
+		return err
 	}
 	fetch := kmsg.NewPtrOffsetFetchRequest()
 	fetch.Version, fetch.Group, fetch.RequireStable = 7, s.prefix+"g", true
