@@ -5,7 +5,6 @@ cd "$(dirname "$0")/.."
 time=${FUZZTIME:-60s}
 out=$(mktemp -d "${TMPDIR:-/tmp}/kcoord-fuzz-XXXXXX")
 trap 'rm -rf "$out"' EXIT
-trap 'exit 130' INT TERM
 
 # The names are in the sources; building every test binary to ask for them takes longer than fuzzing.
 grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's#^\./(.*)/[^/]*:[0-9]+:func (Fuzz.*)#./\1 \2#' |
@@ -23,5 +22,8 @@ one() {
   fi
 }
 export -f one
-xargs -a "$out/targets" -n 2 -P 2 bash -c 'one "$0" "$1" '"'$out' '$time'"
+set -m # a process group of its own, so that none of them outlives this script
+xargs -a "$out/targets" -n 2 -P 2 bash -c 'one "$0" "$1" '"'$out' '$time'" &
+trap 'kill -- -$!; exit 130' INT TERM
+wait $!
 [ ! -e "$out/failed" ]
