@@ -27,6 +27,11 @@ func (k *call) offsetDelete(body []byte) error {
 		if out.ErrorCode == 0 && len(failed) > 0 {
 			addDeleteFailures(out, failed)
 		}
+		for i := range out.Topics {
+			for _, p := range out.Topics[i].Partitions {
+				k.failed(p.ErrorCode)
+			}
+		}
 		return out
 	})
 	return nil

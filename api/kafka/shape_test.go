@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -512,6 +513,11 @@ func TestOffsetDelete(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(s.srv.m.errors)
+	if all, err := r.Gather(); err != nil || len(all) != 1 || all[0].Metric[0].Counter.GetValue() != 3 {
+		t.Errorf("of three failures %v were counted, %v", all, err)
 	}
 	top = codeGroupNotFound
 	if got := do[*kmsg.OffsetDeleteResponse](s.client(), 0, req); got.ErrorCode != top || len(got.Topics) != 0 {
