@@ -83,12 +83,13 @@ type broker struct {
 	got  []*kmsg.ProduceRequest
 	raw  [][]byte
 	open []net.Conn
-	mute bool // it answers nothing
+	mute bool          // it answers nothing
+	came chan struct{} // what it does not answer has come
 	left sync.WaitGroup
 }
 
 func (s *stage) fakeBroker(t *testing.T) *broker {
-	b := &broker{t: t}
+	b := &broker{t: t, came: make(chan struct{}, 9)}
 	f := func() (net.Conn, error) {
 		here, there := net.Pipe()
 		b.mu.Lock()
@@ -142,6 +143,9 @@ func (b *broker) serve(nc net.Conn) {
 		b.got, b.raw = append(b.got, req), append(b.raw, body)
 		mute := b.mute
 		b.mu.Unlock()
+		if mute {
+			b.came <- struct{}{}
+		}
 		if req.Acks == 0 || mute {
 			continue
 		}

@@ -1,6 +1,10 @@
 package kafka
 
-import "github.com/kcoord/kcoord/coordinator/txn"
+import (
+	"slices"
+
+	"github.com/kcoord/kcoord/coordinator/txn"
+)
 
 // setOut asks a transaction's shard and waits: the next request of the connection would be
 // about the same transaction. A shard that cannot be asked is a Result.
@@ -33,6 +37,13 @@ func (k *call) awaits(p *produced) {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
 	k.arrived, p.arrived = p.arrived, nil
+}
+
+// awaitsRecords says whether the broker has still to say that records of a transaction are written.
+func (c *conn) awaitsRecords() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.calls, func(k *call) bool { return k.arrived != nil })
 }
 
 // lostAll tells of what the broker has not answered that nobody will know any more whether it is written.

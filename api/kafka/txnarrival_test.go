@@ -1,6 +1,9 @@
 package kafka
 
 import (
+	"net"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -55,6 +58,7 @@ func TestProduceArrives(t *testing.T) {
 		slow := <-groups.parked // has the connection live on
 		c.send(v, produce(&x, records(p, true), to("t", id, 0)))
 		<-w.out
+		<-b.came
 		select {
 		case <-w.in:
 			t.Errorf("v%d: told before the broker has answered", v)
@@ -65,5 +69,45 @@ func TestProduceArrives(t *testing.T) {
 		slow.reply(kmsg.NewPtrHeartbeatResponse(), nil)
 		recv[*kmsg.HeartbeatResponse](c, before, beat("g"))
 		c.closed()
+	}
+}
+
+// A client that resets its connection does not take away what tells whether its records are written, not even when an
+// earlier answer cannot be written any more.
+func TestProduceArrivesAfterAReset(t *testing.T) {
+	s := withNode(t, towardsKafka)
+	w := &ways{s.srv.o.Transactions, make(chan struct{}, 9), make(chan struct{}, 9)}
+	s.srv.o.Transactions = w
+	id, c, x := s.topic("t"), s.client(), "x"
+	p := begin(c, x)
+	b := s.fakeBroker(t)
+	b.mu.Lock()
+	b.mute = true
+	b.mu.Unlock()
+	groups := newRecorder(nothing)
+	s.srv.o.Coordinator = groups
+	for range 2 { // what was written before is no obstacle
+		c = s.client()
+		remote := c.nc.LocalAddr().String()
+		c.send(4, beat("g"))
+		slow := <-groups.parked
+		c.send(12, produce(&x, records(p, true), to("t", id, 0)))
+		<-w.out
+		<-b.came
+		if err := c.nc.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		c.nc.Close()
+		here := slices.DeleteFunc(s.srv.connections(), func(c *conn) bool { return c.remote != remote })
+		moved := here[0].act.Load()
+		slow.reply(kmsg.NewPtrHeartbeatResponse(), nil)
+		for here[0].act.Load() == moved { // until the answer could not be written
+			runtime.Gosched()
+		}
+		if err := here[0].ending(); err != nil {
+			t.Errorf("ended before the broker has answered: %v", err)
+		}
+		b.hangUp()
+		<-w.in
 	}
 }

@@ -114,10 +114,11 @@ func (c *conn) next() *call {
 	return c.calls[0]
 }
 
-// flush writes what has gathered.
+// flush writes what has gathered. A client that is not there any more has its connection closed at once, unless records
+// of a transaction are on their way: whether those are written the broker says, whoever asked.
 func (c *conn) flush(buf *[]byte) {
 	if len(*buf) > 0 {
-		if _, err := c.nc.Write(*buf); err != nil {
+		if _, err := c.nc.Write(*buf); err != nil && !c.awaitsRecords() {
 			c.close(errClientGone)
 		}
 		c.act.Add(1)
