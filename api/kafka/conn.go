@@ -192,7 +192,6 @@ func (c *conn) own(a *api, h *header, n int) error {
 		return err
 	}
 	c.srv.m.request(a.key, k.version, n)
-	c.hand(k)
 	if err := a.handle(k, b[h.size:]); err != nil {
 		c.withdraw(k)
 		return err
@@ -205,7 +204,8 @@ func (c *conn) own(a *api, h *header, n int) error {
 	return c.await(k)
 }
 
-// begin gives a request its place in the order of answers, when its turn has come.
+// begin gives a request its place in the order of answers, when its turn has come. One that is for us the reader now
+// hands over: until handed nobody else touches it.
 func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,6 +223,8 @@ func (c *conn) begin(a *api, h *header, weight int, passed bool) (*call, error) 
 	c.held += weight
 	if passed {
 		c.forwarded++
+	} else {
+		c.handing = k
 	}
 	c.calls = append(c.calls, k)
 	return k, nil
@@ -234,8 +236,8 @@ func (c *conn) withdraw(k *call) {
 	c.mu.Lock()
 	c.handing = nil
 	var arrived func()
-	if n := len(c.calls); n > 0 && c.calls[n-1] == k && !k.ready {
-		c.calls = c.calls[:n-1]
+	if c.latest(k) && !k.ready {
+		c.calls = c.calls[:len(c.calls)-1]
 		c.held -= k.weight
 		if k.passed {
 			c.forwarded--
@@ -256,12 +258,17 @@ func (c *conn) burden(k *call) {
 	k.weight = max(windowBytes, k.weight)
 }
 
-// await waits until a call can be answered, or will not be. One that is no longer the latest
-// was, and may be another connection's by now.
+// latest says whether a call of the latest request is still there: else it was answered, and may be another connection's by
+// now. REQUIRES mu.
+func (c *conn) latest(k *call) bool {
+	return len(c.calls) > 0 && c.calls[len(c.calls)-1] == k
+}
+
+// await waits until a call can be answered, or will not be.
 func (c *conn) await(k *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.closed == nil && len(c.calls) > 0 && c.calls[len(c.calls)-1] == k && !k.ready && !(c.broken != nil && k.api.parks) {
+	for c.closed == nil && c.latest(k) && !k.ready && !(c.broken != nil && k.api.parks) {
 		c.turn.Wait()
 	}
 	return c.closed
@@ -292,13 +299,13 @@ func (c *conn) retire(k *call) {
 
 // drain lets what is under way be answered and ends the connection then. What
 // may be parked is not waited for: the client joins again wherever it finds the
-// coordinator next.
+// coordinator next. What is being handed over right now is left to handed.
 func (c *conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.draining = true
 	for _, k := range c.calls {
-		if k.api.parks && !k.ready {
+		if k.api.parks && !k.ready && k != c.handing {
 			k.abandon()
 		}
 	}

@@ -234,6 +234,31 @@ func TestDrain(t *testing.T) {
 	late.reply(kmsg.NewPtrJoinGroupResponse(), nil) // too late, and nobody minds
 }
 
+// A join that is being handed over when the server is shut down is answered when it has been.
+func TestDrainWhileHandingOver(t *testing.T) {
+	s := newStage(t, nothing)
+	c := s.client()
+	do[*kmsg.ApiVersionsResponse](c, 0, asker())
+	here := s.srv.connections()[0]
+	k, err := here.begin(s.srv.table[11], &header{key: 11, version: 9, correlation: 7}, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here.drain()
+	if here.mu.Lock(); k.ready {
+		t.Error("it is answered while nobody knows how")
+	}
+	here.mu.Unlock()
+	k.answer = shapeJoin
+	here.handed(k)
+	join := joinOf("g")
+	join.SetVersion(9)
+	if got := recv[*kmsg.JoinGroupResponse](c, 7, join); got.ErrorCode != codeNotCoordinator {
+		t.Errorf("it got %d", got.ErrorCode)
+	}
+	c.closed()
+}
+
 // The end of its context ends Shutdown, whatever is still under way.
 func TestDrainIsBounded(t *testing.T) {
 	s := newStage(t, nothing)

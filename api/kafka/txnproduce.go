@@ -92,6 +92,7 @@ func (c *conn) produceBehind(a *api, h *header, req *kmsg.ProduceRequest, p *pro
 			return err
 		}
 		k.done(k.producedNothing(p))
+		c.handed(k)
 		return c.await(k)
 	}
 	if c.up == nil {

@@ -9,20 +9,15 @@ func (c *conn) kick() {
 	}
 }
 
-// hand notes that a call is about to be handed over: should its answer come at once, the
-// reader sees to it.
-func (c *conn) hand(k *call) {
-	c.mu.Lock()
-	c.handing = k
-	c.mu.Unlock()
-}
-
-// handed ends hand. An answer that is there already, as most are that need not become
+// handed says that a call is handed over. An answer that is there already, as most are that need not become
 // durable first, the reader writes itself: a writer would cost as much as the rest.
 // Where more requests have arrived a writer does, for many at once.
 func (c *conn) handed(k *call) {
 	c.mu.Lock()
 	c.handing = nil
+	if c.draining && c.latest(k) && k.api.parks && !k.ready {
+		k.abandon()
+	}
 	mine := c.closed == nil && !c.writing && len(c.calls) > 0 && c.calls[0] == k && k.ready && !c.in.more()
 	if mine {
 		c.writing = true
