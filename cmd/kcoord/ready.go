@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kcoord/kcoord/api/kafka/upstream"
 )
 
 // ready says what clients would have to wait for, nil: nothing. A load balancer
@@ -16,7 +18,10 @@ func (s *server) ready() error {
 	default:
 		return errors.New("the broker has not answered yet")
 	}
-	if !s.upstream.Reachable() {
+	switch err := s.upstream.Down(); {
+	case errors.Is(err, upstream.ErrOtherCluster):
+		return errors.New("the broker belongs to another cluster than before: restart kcoord if that is right")
+	case err != nil:
 		return errors.New("the broker does not answer")
 	}
 	if opened, all := s.node.Opened(); opened < all {

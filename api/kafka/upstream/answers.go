@@ -121,7 +121,7 @@ func (t *Topics) full(resp *kmsg.MetadataResponse, now time.Time, changes uint64
 			t.hide(name)
 		}
 	}
-	t.seen, t.stale, t.down, t.seenChanges = now, false, false, changes
+	t.seen, t.stale, t.down, t.seenChanges = now, false, nil, changes
 
 	need := looksWithout
 	if len(present) == 0 {
@@ -190,15 +190,16 @@ func (t *Topics) isTrusted() bool {
 }
 
 // failed takes in that there was no answer; it says whether that is new.
-func (t *Topics) failed(now time.Time) (first bool) {
+func (t *Topics) failed(now time.Time, why error) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.seen) > t.b.o.MaxAge {
 		t.stale = true
 	}
 	t.seenChanges, t.doubted = t.changes, false // what there is must do, up to MaxAge
-	first, t.down = !t.down, true
-	return first
+	news = t.down == nil || errors.Is(why, ErrOtherCluster) && !errors.Is(t.down, ErrOtherCluster)
+	t.down = why
+	return news
 }
 
 // REQUIRES of show, hide and drop: t.mu is held for writing.

@@ -116,7 +116,7 @@ func (b *Broker) ask(ctx context.Context, l *link, names []string, ids [][16]byt
 		return err
 	}
 	if b.topics.otherCluster(resp) {
-		return errOtherCluster
+		return ErrOtherCluster
 	}
 	lost.leftOut(resp, names, ids)
 	b.bury(ctx, b.topics.some(resp, lost), "topics were deleted and created again")

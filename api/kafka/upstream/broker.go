@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +60,6 @@ type Broker struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	ready  chan struct{}
-	once   sync.Once
 
 	asks     chan *ask
 	ages     chan ages
@@ -70,7 +68,11 @@ type Broker struct {
 	cluster  atomic.Pointer[Cluster]
 	nodes    atomic.Pointer[nodes]
 	current  atomic.Pointer[string] // of a cluster's brokers, where questions are answered
-	looked   string                 // where the last full look was; of run
+
+	// Of run alone.
+	answered bool   // ready is closed
+	looked   string // where the last full look was
+	past     string // the address at which clients would go past kcoord, as was said last; empty: none
 }
 
 // Cluster is what Metadata tells about the broker and its cluster.
@@ -136,11 +138,11 @@ func (b *Broker) Close() {
 // Ready is closed when the broker has answered for the first time.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
-// Reachable says whether the broker answered when it was last looked at.
-func (b *Broker) Reachable() bool {
+// Down says why the broker could not be looked at the last time; nil: it answered.
+func (b *Broker) Down() error {
 	b.topics.mu.RLock()
 	defer b.topics.mu.RUnlock()
-	return !b.topics.down
+	return b.topics.down
 }
 
 // Dial opens a connection to pass requests on.
@@ -228,8 +230,8 @@ func (b *Broker) waiting() (asks []*ask) {
 	}
 }
 
-// errOtherCluster says that a broker answers of topics that are not those of before.
-var errOtherCluster = errors.New("upstream: the broker belongs to another cluster than before, so its topics are not believed: restart kcoord if that is right")
+// ErrOtherCluster says that a broker answers of topics that are not those of before.
+var ErrOtherCluster = errors.New("upstream: the broker belongs to another cluster than before, so its topics are not believed: restart kcoord if that is right")
 
 // look refreshes the whole view.
 func (b *Broker) look(ctx context.Context, l *link) error {
@@ -240,7 +242,7 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 	case len(resp.Brokers) == 0:
 		err = errors.New("upstream: an answer to Metadata without brokers")
 	case b.topics.otherCluster(resp):
-		err = errOtherCluster
+		err = ErrOtherCluster
 	default:
 		if err = b.doubt(ctx, resp); err != nil {
 			l.close() // and ask another one
@@ -248,7 +250,7 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 		}
 	}
 	if err != nil {
-		if b.topics.failed(time.Now()) && ctx.Err() == nil {
+		if b.topics.failed(time.Now(), err) && ctx.Err() == nil {
 			b.o.Log.Warn().Err(err).Str("broker", b.name()).Msg("the broker behind cannot be asked for its topics; trying again")
 		}
 		return err
@@ -257,12 +259,19 @@ func (b *Broker) look(ctx context.Context, l *link) error {
 	if at := b.current.Load(); at != nil {
 		b.looked = *at
 	}
+	back := b.answered && b.Down() != nil
 	replaced, suspects := b.topics.full(resp, time.Now(), changes)
+	if back {
+		b.o.Log.Info().Str("broker", b.name()).Msg("the broker behind answers again")
+	}
 	b.bury(ctx, replaced, "topics were deleted and created again")
 	if len(suspects) > 0 {
 		b.confirm(ctx, l, suspects)
 	}
-	b.once.Do(func() { close(b.ready) })
+	if !b.answered {
+		b.answered = true
+		close(b.ready)
+	}
 	return nil
 }
 
@@ -335,23 +344,38 @@ func (b *Broker) learn(resp *kmsg.MetadataResponse) {
 			}
 		}
 	}
-	if old := b.cluster.Swap(c); old == nil || *old != *c {
-		b.advise(resp, c)
-	}
+	b.cluster.Store(c)
+	b.advise(resp, c)
 }
 
-// advise says where clients would go past the sidecar: those that know the
+// nobody takes an address's place where the broker behind cannot be told.
+const nobody = "?"
+
+// advise says, when that changes, where clients would go past the sidecar: those that know the
 // coordinator by its node id take that node's address from Metadata.
 func (b *Broker) advise(resp *kmsg.MetadataResponse, c *Cluster) {
+	past := ""
+	if c.NodeID < 0 {
+		past = nobody
+	}
 	for _, br := range resp.Brokers {
 		if at := hostPort(br.Host, br.Port); br.NodeID == c.NodeID && b.o.Advertised != "" && at != b.o.Advertised {
-			b.o.Log.Warn().Str("broker", at).Str("kcoord", b.o.Advertised).Int32("node", c.NodeID).
-				Msg("the broker behind advertises another address than kcoord's, so that clients may go past kcoord: set its advertised.listeners to kcoord's address")
+			past = at
 		}
 	}
-	if c.NodeID < 0 {
+	if past == b.past {
+		return
+	}
+	b.past = past
+	switch past {
+	case "":
+		b.o.Log.Info().Str("kcoord", b.o.Advertised).Int32("node", c.NodeID).Msg("the broker behind advertises kcoord's address now")
+	case nobody:
 		b.o.Log.Warn().Str("kcoord", b.o.Advertised).Int("brokers", len(resp.Brokers)).
 			Msg("which broker is behind cannot be told, so that no coordinator can be found: set the advertised.listeners of one to kcoord's address, or say its node id")
+	default:
+		b.o.Log.Warn().Str("broker", past).Str("kcoord", b.o.Advertised).Int32("node", c.NodeID).
+			Msg("the broker behind advertises another address than kcoord's, so that clients may go past kcoord: set its advertised.listeners to kcoord's address")
 	}
 }
 

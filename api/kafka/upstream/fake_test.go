@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -55,7 +54,6 @@ func (b *broker) requests() int {
 // open starts a Broker in front of it.
 func (b *broker) open(t *testing.T, o Options) *Broker {
 	o.Dial = b.dial
-	o.Log = zerolog.Nop()
 	up := Open(o)
 	t.Cleanup(up.Close)
 	return up

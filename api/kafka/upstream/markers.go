@@ -54,7 +54,7 @@ func (m *Markers) Route(ctx context.Context, topics []string) (map[string]marker
 	case len(resp.Brokers) == 0:
 		return nil, fmt.Errorf("upstream: an answer to Metadata without brokers")
 	case m.otherCluster(resp):
-		return nil, errOtherCluster
+		return nil, ErrOtherCluster
 	}
 	m.alone = len(resp.Brokers) == 1
 	for _, br := range resp.Brokers {

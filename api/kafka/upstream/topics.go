@@ -39,7 +39,7 @@ type Topics struct {
 	// Of Broker.run alone; down is of mu, too.
 	cluster string
 	seen    time.Time
-	down    bool
+	down    error // why the latest look failed; nil: it did not
 	without map[string]*absence
 
 	dying map[string]int // names whose deletion is being told; of mu
