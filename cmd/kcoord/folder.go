@@ -28,6 +28,9 @@ func claimShards(folder, name string, shards int) error {
 	file := filepath.Join(folder, name)
 	said, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(folder, logFolder, "FORMAT")); name == shardsFile && err == nil { // storage's first file
+			return mistake{fmt.Errorf("the data folder %s has been used, and its file %q is gone, which says into how many shards groups are divided: restore it, or write that number into it (50, unless another was set)", folder, name)}
+		}
 		if err := os.MkdirAll(filepath.Join(folder, logFolder), 0o755); err != nil {
 			return folderError(err)
 		}

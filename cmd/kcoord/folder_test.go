@@ -14,10 +14,13 @@ func TestClaimShards(t *testing.T) {
 		spoil func(folder string) error
 		want  string // "": it is fine
 	}{
-		"untouched":               {func(string) error { return nil }, ""},
-		"another number":          {func(f string) error { return os.WriteFile(filepath.Join(f, shardsFile), []byte("7\n"), 0o600) }, "=7, now it is 50"},
-		"an empty file":           {func(f string) error { return os.WriteFile(filepath.Join(f, shardsFile), nil, 0o600) }, `says "", which is no number`},
-		"the log is gone":         {func(f string) error { return os.Remove(filepath.Join(f, logFolder)) }, `folder "coordinator" is gone`},
+		"untouched":       {func(string) error { return nil }, ""},
+		"another number":  {func(f string) error { return os.WriteFile(filepath.Join(f, shardsFile), []byte("7\n"), 0o600) }, "=7, now it is 50"},
+		"an empty file":   {func(f string) error { return os.WriteFile(filepath.Join(f, shardsFile), nil, 0o600) }, `says "", which is no number`},
+		"the log is gone": {func(f string) error { return os.Remove(filepath.Join(f, logFolder)) }, `folder "coordinator" is gone`},
+		"the log is there, and not the file": {func(f string) error {
+			return errors.Join(os.Remove(filepath.Join(f, shardsFile)), os.WriteFile(filepath.Join(f, logFolder, "FORMAT"), nil, 0o600))
+		}, `file "offsets.topic.num.partitions" is gone`},
 		"all is gone":             {os.RemoveAll, ""},
 		"cut off before the file": {func(f string) error { return os.Remove(filepath.Join(f, shardsFile)) }, ""},
 	} {

@@ -213,6 +213,7 @@ func ready(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 func openLog(ts *testscript.TestScript, folder string) *pebblelog.Backend {
+	ts.Check(claimShards(ts.MkAbs(folder), shardsFile, 50))
 	b, err := pebblelog.Open(filepath.Join(ts.MkAbs(folder), "coordinator"), coordinator.Index, pebblelog.Options{})
 	ts.Check(err)
 	return b
