@@ -94,6 +94,9 @@ func TestMistakes(t *testing.T) {
 		"not YAML":       {yaml, "a: b: c", `config: a.yaml: mapping values are not allowed in this context`},
 		"not a mapping":  {yaml, "hello", `config: a.yaml line 1: must be keys with values, such as "listen: 127.0.0.1:9092"`},
 		"not an escape":  {properties, `listen=\u12`, `config: a.properties line 1: \u needs four hexadecimal digits`},
+		"said twice":     {yaml, "group:\n  max.size: 5\n  max:\n    size: 6", `config: a.yaml line 4: group.max.size is said in line 2 already`},
+		"two documents":  {yaml, "listen: a:1\n---\nadmin: a:2", `config: a.yaml line 2: a second document begins: put all into one`},
+		"half of two":    {yaml, "listen: a:1\n---\n{", `config: a.yaml: line 3: did not find expected node content`},
 		"list of things": {yaml, "listen:\n- {a: b}", `config: a.yaml line 2: listen: its items must be plain values`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,13 +21,19 @@ func readYAML(file string) ([]Setting, error) {
 		return nil, cannotRead(file, err)
 	}
 	defer f.Close()
-	var doc yaml.Node
-	if err := yaml.NewDecoder(f).Decode(&doc); errors.Is(err, io.EOF) {
+	y := yamlFile{name: file, lines: map[string]int{}}
+	decoder := yaml.NewDecoder(f)
+	var doc, more yaml.Node
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("config: %s: %s", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
+		return nil, y.unreadable(err)
 	}
-	y := yamlFile{name: file}
+	if err := decoder.Decode(&more); err == nil {
+		return nil, y.wrong(&more, "a second document begins: put all into one")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, y.unreadable(err)
+	}
 	if err := y.flatten("", doc.Content[0]); err != nil {
 		return nil, err
 	}
@@ -37,6 +43,7 @@ func readYAML(file string) ([]Setting, error) {
 type yamlFile struct {
 	name     string
 	settings []Setting
+	lines    map[string]int // where each key was said
 }
 
 func (y *yamlFile) flatten(prefix string, n *yaml.Node) error {
@@ -62,7 +69,7 @@ func (y *yamlFile) flatten(prefix string, n *yaml.Node) error {
 			}
 			items = append(items, item.Value)
 		}
-		y.add(prefix, strings.Join(items, ","), n)
+		return y.add(prefix, strings.Join(items, ","), n)
 	case yaml.ScalarNode:
 		if prefix == "" {
 			return y.wrong(n, "must be keys with values, such as \"listen: 127.0.0.1:9092\"")
@@ -71,17 +78,27 @@ func (y *yamlFile) flatten(prefix string, n *yaml.Node) error {
 		if n.Tag == "!!null" {
 			value = ""
 		}
-		y.add(prefix, value, n)
+		return y.add(prefix, value, n)
 	}
 	return nil
 }
 
-func (y *yamlFile) add(key, value string, n *yaml.Node) {
+// add takes a setting. Which of two counts would be a guess, all the more where one is nested.
+func (y *yamlFile) add(key, value string, n *yaml.Node) error {
+	if line, said := y.lines[key]; said {
+		return y.wrong(n, "%s is said in line %d already", key, line)
+	}
+	y.lines[key] = n.Line
 	// A path in a file is meant from where the file is.
 	if (key == "data" || key == "properties") && value != "" && !filepath.IsAbs(value) {
 		value = filepath.Join(filepath.Dir(y.name), value)
 	}
 	y.settings = append(y.settings, Setting{Key: key, Value: value, From: fmt.Sprintf("in %s line %d", y.name, n.Line)})
+	return nil
+}
+
+func (y *yamlFile) unreadable(err error) error {
+	return fmt.Errorf("config: %s: %s", y.name, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
 }
 
 func (y *yamlFile) wrong(n *yaml.Node, format string, args ...any) error {
