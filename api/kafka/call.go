@@ -95,7 +95,7 @@ func (k *call) complete(resp group.Response, err error) {
 		return
 	}
 	if k.ready {
-		panic(fmt.Sprintf("kafka: %s of %s was answered twice", kmsg.NameForKey(k.api.key), c.remote))
+		panic(fmt.Sprintf("kafka: %s of %s was answered twice", apiName(k.api.key), c.remote))
 	}
 	k.resp, k.err = resp, err
 	c.settle(k)

@@ -30,6 +30,8 @@ var (
 // Errors that end a connection.
 var (
 	errTooLarge   = errors.New("a request longer than socket.request.max.bytes")
+	errTLS        = fmt.Errorf("%w: it looks like the beginning of TLS, which kcoord does not speak: clients need security.protocol=PLAINTEXT", errTooLarge)
+	errHTTP       = fmt.Errorf("%w: it looks like HTTP or gRPC, which have ports of their own (http, admin)", errTooLarge)
 	errNegative   = errors.New("a request of negative or no length")
 	errMalformed  = errors.New("a request that does not parse")
 	errUnknownAPI = errors.New("a request for an API that is not served here")

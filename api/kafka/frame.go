@@ -99,10 +99,21 @@ func (f *frames) size(limit int) (int, error) {
 	case n <= 0:
 		return int(n), errNegative
 	case int(n) > limit:
-		return int(n), errTooLarge
+		return int(n), tooLarge(b)
 	}
 	f.skip(4)
 	return int(n), nil
+}
+
+// tooLarge says what else than a length the first four bytes may be.
+func tooLarge(b []byte) error {
+	switch {
+	case b[0] == 0x16 && b[1] == 3: // a handshake, of SSL 3 or any TLS
+		return errTLS
+	case slices.Contains([]string{"GET ", "POST", "PUT ", "HEAD", "PRI "}, string(b[:4])): // PRI is HTTP/2
+		return errHTTP
+	}
+	return errTooLarge
 }
 
 // writeError is one of the side that is streamed to, or of one of both that does not say which.

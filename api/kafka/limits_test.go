@@ -58,6 +58,38 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// Who speaks something else than Kafka's protocol is told of in the log in words.
+func TestOtherProtocols(t *testing.T) {
+	s := newStage(t, yes)
+	for first, want := range map[string]string{
+		"\x16\x03\x01\x02\x00\x01\x00":         "TLS",
+		"GET /metrics HTTP/1.1\r\n\r\n":        "HTTP",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":     "gRPC",
+		"\x16\x00\x00\x00 only a large length": "socket.request.max.bytes\"",
+	} {
+		c := s.client()
+		if _, err := c.nc.Write([]byte(first)); err != nil {
+			t.Fatal(err)
+		}
+		c.closed()
+		if line := s.log.await(t, c.nc.LocalAddr().String()); !strings.Contains(line, want) {
+			t.Errorf("%q: %s", first, line)
+		}
+	}
+}
+
+// Metrics and log lines name APIs as Kafka does.
+func TestNamesAreKafkas(t *testing.T) {
+	for key, want := range map[int16]string{
+		0: "Produce", 17: "SaslHandshake", 22: "InitProducerId", 29: "DescribeAcls", 30: "CreateAcls", 31: "DeleteAcls", 36: "SaslAuthenticate",
+		45: "AlterPartitionReassignments", 46: "ListPartitionReassignments", 50: "DescribeUserScramCredentials", 51: "AlterUserScramCredentials",
+	} {
+		if got := apiName(key); got != want {
+			t.Errorf("%d is %s, not %s", key, got, want)
+		}
+	}
+}
+
 // A length alone allocates nothing.
 func TestHugeLength(t *testing.T) {
 	s := newStage(t, yes)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // A flood of bad requests writes badLines lines in each badEvery and then only how
@@ -54,7 +52,7 @@ func (s *Server) warn(c *conn, err error) {
 		e = e.Int("bytes", bad.size)
 	}
 	if r, ok := errors.AsType[*refused](err); ok {
-		e = e.Int16("api", r.key).Str("name", kmsg.NameForKey(r.key)).Int16("version", r.version)
+		e = e.Int16("api", r.key).Str("name", apiName(r.key)).Int16("version", r.version)
 	}
 	if dropped > 0 {
 		e = e.Int("unlogged", dropped)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // metrics are those of the listener, named as Kafka's own are shown by the JMX
@@ -74,7 +73,7 @@ func newMetrics(r prometheus.Registerer, served []api) *metrics {
 	r.MustRegister(times, m.open, m.accepted, m.over, m.staleRequests)
 	for i := range served {
 		a := &served[i]
-		name := kmsg.NameForKey(a.key)
+		name := apiName(a.key)
 		am := &apiMetrics{name: name, min: a.min, time: times.WithLabelValues(name), in: in.WithLabelValues(name), out: out.WithLabelValues(name)}
 		for v := a.min; v <= a.max; v++ {
 			am.requests = append(am.requests, requests.WithLabelValues(name, strconv.Itoa(int(v))))

@@ -1,6 +1,10 @@
 package kafka
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
 
 // api is a line of the dispatch table.
 type api struct {
@@ -38,6 +42,12 @@ const (
 	transactional               // it is part of a transaction, whose coordinator is here
 	transactionalSilent         // that, and it has no response
 )
+
+// kafkas makes Kafka's names of APIs of those that kmsg has.
+var kafkas = strings.NewReplacer("ACLs", "Acls", "SASL", "Sasl", "SCRAM", "Scram", "ProducerID", "ProducerId", "PartitionAssignments", "PartitionReassignments")
+
+// apiName is an API's name in Kafka's metrics and documentation.
+func apiName(key int16) string { return kafkas.Replace(kmsg.NameForKey(key)) }
 
 // served is the dispatch table: every API that is served. What is missing is not announced, and a
 // request for it ends its connection, as an unknown one does in Kafka:

@@ -34,7 +34,7 @@ func (k *call) completeTxn(resp txn.Response, err error) {
 	if s, is := resp.(txn.Stale); is && err == nil {
 		c := k.c
 		c.srv.m.staleRequests.Inc()
-		c.srv.o.Log.Warn().Str("client", c.remote).Str("request", kmsg.NameForKey(k.api.key)).
+		c.srv.o.Log.Warn().Str("client", c.remote).Str("request", apiName(k.api.key)).
 			Str("newerClientId", s.Client.ID).Str("newerClient", s.Client.Host).Msg("a request on an older connection than its producer's latest was refused: it came late, or somebody else ends the transaction, and will come again")
 		c.close(errStale)
 		return
