@@ -118,9 +118,9 @@ func (d *deleteCommand) Run(ctx context.Context, a *adminFlags) error {
 		case errs == nil:
 			return a.notYet("Deleted.")
 		case deleted == nil:
-			return errors.Join(errs...)
+			return several(errs)
 		}
-		return errors.Join(append(errs, a.notYet("Deleted: "+strings.Join(deleted, ", ")+"."))...)
+		return several(append(errs, a.notYet("Deleted: "+strings.Join(deleted, ", ")+".")))
 	})
 }
 

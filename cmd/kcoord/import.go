@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,7 +16,7 @@ import (
 
 // copyFlags are those of import and export.
 type copyFlags struct {
-	Group     []string `placeholder:"GROUP" help:"Only this group. May be repeated."`
+	Group     []string `sep:"none" placeholder:"GROUP" help:"Only this group. May be repeated."`
 	Overwrite bool     `help:"Also where the offset there is ahead of the one here."`
 	Yes       bool     `help:"Do it; else it is only shown what would be copied."`
 }
@@ -108,6 +107,11 @@ func (a *adminFlags) copying(ctx context.Context, broker string, f copyFlags,
 		if err != nil {
 			return err
 		}
+		for _, id := range f.Group {
+			if !slices.ContainsFunc(all, func(c copying) bool { return c.plan.GetGroup() == id }) {
+				return mistake{fmt.Errorf("there is no group %q to copy", id)}
+			}
+		}
 		if err := a.showCopying(all); err != nil {
 			return err
 		}
@@ -129,7 +133,7 @@ func (a *adminFlags) copying(ctx context.Context, broker string, f copyFlags,
 				errs = append(errs, err)
 			}
 		}
-		return errors.Join(append(errs, a.notYet(fmt.Sprintf("Copied %s.", copied(offsets, groups))))...)
+		return several(append(errs, a.notYet(fmt.Sprintf("Copied %s.", copied(offsets, groups)))))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,6 +15,29 @@ import (
 
 // oneLine is an error's text without line breaks, and without what a terminal would obey.
 func oneLine(err error) string { return table.Plain(strings.Join(strings.Fields(err.Error()), " ")) }
+
+// several is one error of some, each of which says enough by itself; what some of them say alike
+// is said once. nil: there is none.
+func several(errs []error) error {
+	var texts []string
+	for _, err := range errs {
+		if err != nil && !slices.Contains(texts, err.Error()) {
+			texts = append(texts, err.Error())
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return severalErrors{errors.Join(errs...), strings.Join(texts, "; ")}
+}
+
+type severalErrors struct {
+	error
+	text string
+}
+
+func (s severalErrors) Error() string { return s.text }
+func (s severalErrors) Unwrap() error { return s.error }
 
 // isHostPort says whether an address names both.
 func isHostPort(s string) bool {
