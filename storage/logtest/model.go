@@ -113,6 +113,12 @@ func testProperty(t *testing.T, f Factory) {
 				r.told.Append(t, r.log, recs)
 				r.model.append(recs)
 			},
+			"append the same again": func(t *rapid.T) {
+				r, _ := pick(t)
+				recs := drawAgain(t, startTime.Add(now))
+				r.told.Append(t, r.log, recs)
+				r.model.append(recs)
+			},
 			"append to a key, alone in its batch": func(t *rapid.T) {
 				r, _ := pick(t)
 				recs := []storage.Record{drawOne(t)}
@@ -189,8 +195,11 @@ func testProperty(t *testing.T, f Factory) {
 // AnyStep is a step of the kind that testProperty appends, the same for each seed.
 func AnyStep(seed int) []storage.Record {
 	return rapid.Custom(func(t *rapid.T) []storage.Record {
-		if rapid.Bool().Draw(t, "one") {
+		switch rapid.IntRange(0, 3).Draw(t, "kind of step") {
+		case 0:
 			return []storage.Record{drawOne(t)}
+		case 1:
+			return drawAgain(t, startTime)
 		}
 		return drawStep(t, startTime)
 	}).Example(seed)
@@ -220,6 +229,22 @@ func drawStep(t *rapid.T, at time.Time) []storage.Record {
 			r = in(producer, epoch, r)
 		}
 		recs = append(recs, r)
+	}
+	return recs
+}
+
+// drawAgain draws a step that writes one of a few sets of keys, as groups do that commit over and over.
+func drawAgain(t *rapid.T, at time.Time) []storage.Record {
+	entities := rapid.SampledFrom([][]string{{"a"}, {"z"}, {"a", "z"}}).Draw(t, "entities")
+	keys := rapid.SampledFrom([][]string{{"k", "l"}, {"k"}, {"l", "k"}, {"", "k", "l"}}).Draw(t, "keys")
+	values := rapid.SampledFrom([][]string{{"", "v", "w"}, {"v", "w"}, {"nil", "v"}}).Draw(t, "values")
+	var recs []storage.Record
+	for _, entity := range entities {
+		for _, key := range keys {
+			r := rec(storage.Body, entity, key, rapid.SampledFrom(values).Draw(t, "value"))
+			r.Time = at
+			recs = append(recs, r)
+		}
 	}
 	return recs
 }

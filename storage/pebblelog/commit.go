@@ -17,8 +17,8 @@ type set struct {
 	log   *Log
 	batch *recordlog.Builder
 	full  []*recordlog.Builder
+	parts []*tailBatch // full's and batch's
 	end   storage.Offset
-	size  int64
 	began time.Time // its first record was appended
 }
 
@@ -85,7 +85,10 @@ const maxTails = 4
 func (s *shard) takeSet() set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := set{shard: s, log: s.setLog, batch: s.set, full: s.full, end: s.end, began: s.setBegan}
+	all := s.unfolded.batches
+	t := set{
+		shard: s, log: s.setLog, batch: s.set, full: s.full, parts: all[len(all)-len(s.full)-1:], end: s.end, began: s.setBegan,
+	}
 	s.set, s.spare, s.full = s.spare, nil, nil
 	s.set.Reset(int64(s.end), storage.Txn{})
 	s.dirty = false
@@ -94,13 +97,13 @@ func (s *shard) takeSet() set {
 
 // put adds the set to a commit. It returns scratch, or what it has become, to be used again.
 func (t *set) put(batch *pebble.Batch, scratch []byte) []byte {
-	for _, f := range t.full {
-		scratch = t.putOne(batch, f, scratch)
+	for i, f := range t.full {
+		scratch = t.putOne(batch, f, t.parts[i], scratch)
 	}
-	return t.putOne(batch, t.batch, scratch)
+	return t.putOne(batch, t.batch, t.parts[len(t.full)], scratch)
 }
 
-func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, scratch []byte) []byte {
+func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, part *tailBatch, scratch []byte) []byte {
 	data := b.Squeeze(scratch[:0])
 	op := batch.SetDeferred(logKeySize, len(data))
 	logKey(op.Key[:0], t.shard.id, storage.Offset(b.Base()))
@@ -108,15 +111,20 @@ func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, scratch []byte) 
 	if err := op.Finish(); err != nil {
 		panic(fmt.Sprintf("pebblelog: shard %d offset %d: %v", t.shard.id, b.Base(), err)) // only an indexed batch fails
 	}
-	t.size += int64(b.Len())
+	t.shard.mu.Lock()
+	defer t.shard.mu.Unlock()
+	part.next, part.size, part.stored = part.base+storage.Offset(b.Count()), int64(b.Len()), int64(len(data))
 	return data
 }
 
 // committed publishes that a set is durable.
 func (b *Backend) committed(t *set) {
 	s := t.shard
-	// First: by the tail, who folds what is durable knows how much that is.
-	tail, total := s.tail.Add(t.size), b.tails.Add(t.size)
+	s.mu.Lock()
+	for _, p := range t.parts {
+		s.weigh(p)
+	}
+	s.mu.Unlock()
 	s.durable.Store(int64(t.end))
 	if t.batch.Cap() > keptSet && t.batch.Len() < keptSet/4 {
 		t.batch = new(recordlog.Builder) // it was a burst's
@@ -130,7 +138,7 @@ func (b *Backend) committed(t *set) {
 	s.spare = t.batch
 	s.mu.Unlock()
 	b.notifier.add(note{t.log, t.end})
-	if tail >= b.opts.FoldBytes || total >= b.opts.FoldTotalBytes {
+	if s.tail.Load() >= b.opts.FoldBytes || b.tails.Load() >= b.opts.FoldTotalBytes {
 		b.wantFold(s)
 	}
 }

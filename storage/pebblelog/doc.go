@@ -26,9 +26,13 @@
 // a cleaning; both are then done again.
 //
 // Load and Entities look at the key table alone. They may, because they fold
-// first when the tail (durable, not folded) has what they ask for: shard.touched
+// first when the tail (durable, not folded) has what they ask for: shard.unfolded
 // names the entities in the tail, one map entry each. The tail is bounded in
 // bytes, and so is what opening a shard after a crash must fold.
+//
+// What a step writes that its entity's next step writes anew, the same keys and no others, is superseded
+// whole, and unfolded knows that without the fold: it takes such batches out of the log and reads the others.
+// That its later steps may be beyond the chunk does not matter: they are durable, and whoever asks folds them first.
 //
 // # Transactions
 //

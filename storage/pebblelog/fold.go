@@ -81,9 +81,11 @@ func (s *shard) fold() error {
 			return fmt.Errorf("shard %d: %w", s.id, err)
 		}
 		s.b.counts.folds.done(size, began)
-		s.tail.Add(-size)
-		s.b.tails.Add(-size)
-		s.untouch(s.meta.folded)
+		s.mu.Lock()
+		weight := s.unfolded.forget(s.meta.folded)
+		s.tail.Add(-weight)
+		s.b.tails.Add(-weight)
+		s.mu.Unlock()
 	}
 	if s.wantsCleaning() {
 		s.b.wantClean(s)
@@ -103,8 +105,11 @@ func (s *shard) wantsCleaning() bool {
 // which are not moved or written again until reset.
 type fold struct {
 	shard  *shard
-	arena  []byte // copies of the batches, not compressed
-	stored int64  // bytes that the batches take in the log
+	arena  []byte      // copies of the batches, not compressed
+	stored int64       // bytes that the batches take in the log
+	read   int64       // and not compressed
+	bygone []tailBatch // batches that need not be read, in order
+	passed int         // of them
 	plain  []foldBatch
 	at     int    // the plain batch that is being read, or inTxn
 	keys   []byte // the keys in the key table
@@ -140,7 +145,7 @@ func (f *fold) reset() {
 	clear(f.fresh)
 	clear(f.gone)
 	*f = fold{
-		arena: f.arena[:0], plain: f.plain[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], runs: f.runs[:0], entities: f.entities, names: f.names[:0],
+		arena: f.arena[:0], bygone: f.bygone[:0], plain: f.plain[:0], keys: f.keys[:0], latest: f.latest, rows: f.rows[:0], runs: f.runs[:0], entities: f.entities, names: f.names[:0],
 		fresh: f.fresh[:0], gone: f.gone[:0],
 	}
 }
@@ -174,19 +179,25 @@ func (s *shard) foldSome(to storage.Offset) (size int64, err error) {
 	}
 	s.meta = next
 	f.settlePending()
-	return int64(len(f.arena)), nil
+	return f.read, nil
 }
 
 // collect reads the chunk and keeps the last record of each key. It returns where the chunk ends.
 func (f *fold) collect(from, to storage.Offset) (storage.Offset, error) {
-	iter, err := f.shard.logIter(from)
+	s := f.shard
+	s.mu.Lock()
+	f.bygone = s.unfolded.superseded(to, f.bygone)
+	s.mu.Unlock()
+	from, _ = f.skip(from)
+	iter, err := s.logIter(from)
 	if err != nil {
 		return 0, err
 	}
-	if size := int(min(f.shard.tail.Load(), foldChunk)); size > cap(f.arena) {
+	if size := int(min(s.tail.Load(), foldChunk)); size > cap(f.arena) {
 		f.arena = make([]byte, 0, size)
 	}
-	for ok := iter.First(); ok && from < to; ok = iter.Next() {
+	var key [logKeySize]byte
+	for ok := iter.First(); ok && from < to; {
 		value, err := iter.ValueAndErr()
 		if err != nil {
 			return 0, errors.Join(err, iter.Close())
@@ -203,11 +214,36 @@ func (f *fold) collect(from, to storage.Offset) (storage.Offset, error) {
 			break // growing would move what the rows alias
 		}
 		f.stored += int64(len(value))
+		f.read += int64(size)
 		if from, err = f.add(&batch); err != nil {
 			return 0, errors.Join(err, iter.Close())
 		}
+		var skipped bool
+		if from, skipped = f.skip(from); skipped {
+			ok = iter.SeekGE(logKey(key[:0], s.id, from))
+		} else {
+			ok = iter.Next()
+		}
 	}
 	return from, errors.Join(iter.Error(), iter.Close())
+}
+
+// skip passes over the batches at an offset that need not be read, and returns where they end.
+func (f *fold) skip(from storage.Offset) (to storage.Offset, some bool) {
+	for ; f.passed < len(f.bygone); f.passed++ {
+		b := &f.bygone[f.passed]
+		if b.base < from {
+			panic(fmt.Sprintf("pebblelog: shard %d: no batch begins at offset %d, where a superseded one does", f.shard.id, b.base))
+		}
+		if b.base > from {
+			break
+		}
+		f.plain = append(f.plain, foldBatch{base: b.base, size: b.stored})
+		f.stored += b.stored
+		f.read += b.size
+		from, some = b.next, true
+	}
+	return from, some
 }
 
 // add takes in a batch and returns where it ends.

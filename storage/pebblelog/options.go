@@ -15,8 +15,8 @@ type Options struct {
 
 	// FoldBytes is how many bytes of a shard's log may be missing in its key
 	// table before they are folded in, and FoldTotalBytes the same for all shards
-	// together. They bound how long opening takes after a crash. All together should be
-	// well below MemTableBytes: then most of what a fold takes out of the log was never
+	// together: not compressed, but for batches that are known to be superseded. They bound how long opening takes after a
+	// crash. All together should be well below MemTableBytes: then most of what a fold takes out of the log was never
 	// flushed. 1 MiB, 8 MiB.
 	FoldBytes, FoldTotalBytes int64
 

@@ -1,7 +1,6 @@
 package pebblelog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -42,15 +41,9 @@ type shard struct {
 	setBegan  time.Time            // when its first record was appended
 	spare     *recordlog.Builder   // the committer's last, for the next set
 	dirty     bool                 // in the committer's queue
-	// touched has the last offset of each entity in the tail, so that Load knows
-	// whether the key table has all of it.
-	touched map[string]*storage.Offset
-	// control is the offset of the last control record, which may concern any entity.
-	control     storage.Offset
-	lastEntity  []byte // the entity of the record before, and its entry
-	lastTouched *storage.Offset
+	unfolded  unfolded
 
-	tail     atomic.Int64 // bytes that are durable and not folded
+	tail     atomic.Int64 // the weight of what is durable and not folded
 	inFolder atomic.Bool
 	inClean  atomic.Bool
 
@@ -62,7 +55,8 @@ type shard struct {
 }
 
 func newShard(b *Backend, id storage.ShardID) *shard {
-	s := &shard{b: b, id: id, set: new(recordlog.Builder), spare: new(recordlog.Builder), touched: map[string]*storage.Offset{}, control: -1}
+	s := &shard{b: b, id: id, set: new(recordlog.Builder), spare: new(recordlog.Builder)}
+	s.unfolded.init(func(key []byte) ([]byte, storage.Class) { return b.index(id, key) })
 	s.told.L = &s.mu
 	return s
 }
@@ -103,8 +97,16 @@ func (s *shard) load() error {
 	if err := s.fold(); err != nil {
 		return err
 	}
+	s.b.tails.Add(-s.tail.Swap(0))
 	s.loaded = true
 	return nil
+}
+
+// weigh counts a batch of the tail for what it will cost the fold. REQUIRES mu.
+func (s *shard) weigh(b *tailBatch) {
+	by := b.weigh()
+	s.tail.Add(by)
+	s.b.tails.Add(by)
 }
 
 func (s *shard) loadMeta() error {
@@ -234,18 +236,21 @@ func (l *Log) Append(recs []storage.Record) error {
 	if s.set.Len() >= maxSet {
 		s.begin(recs[0].Txn)
 	}
+	step := s.unfolded.step(recs)
 	for i := range recs {
 		r := &recs[i]
 		if r.Txn != s.set.Txn() || r.Txn.Kind.Control() {
 			s.begin(r.Txn)
 		}
-		s.set.Append(r.Key, r.Value, r.Time.UnixMilli())
-		if r.Txn.Kind.Control() {
-			s.control = s.end
-		} else {
-			s.touch(r.Key)
+		if s.set.Count() == 0 {
+			s.unfolded.begin(s.end)
 		}
+		s.set.Append(r.Key, r.Value, r.Time.UnixMilli())
+		s.unfolded.add(&step, r, s.end)
 		s.end++
+	}
+	if before := s.unfolded.end(&step, recs, s.end); before != nil {
+		s.weigh(before)
 	}
 	s.setLog = l
 	if !s.dirty {
@@ -262,37 +267,4 @@ func (s *shard) begin(txn storage.Txn) {
 		s.set = s.b.builders.Get().(*recordlog.Builder)
 	}
 	s.set.Reset(int64(s.end), txn)
-}
-
-// touch notes the entity of the record at end. Records of one step are mostly
-// of one entity, which is then looked up once.
-func (s *shard) touch(key []byte) {
-	entity, class := s.b.index(s.id, key)
-	if class == storage.Orphan {
-		return
-	}
-	if s.lastTouched == nil || !bytes.Equal(entity, s.lastEntity) {
-		at := s.touched[string(entity)]
-		if at == nil {
-			at = new(storage.Offset)
-			s.touched[string(entity)] = at
-		}
-		s.lastEntity, s.lastTouched = append(s.lastEntity[:0], entity...), at
-	}
-	*s.lastTouched = s.end
-}
-
-// untouch forgets the entities that the fold up to an offset has completed.
-func (s *shard) untouch(folded storage.Offset) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for entity, at := range s.touched {
-		if *at < folded {
-			delete(s.touched, entity)
-		}
-	}
-	s.lastTouched = nil
-	if s.control < folded {
-		s.control = -1
-	}
 }

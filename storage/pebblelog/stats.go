@@ -12,7 +12,7 @@ type Stats struct {
 	Append Histogram // seconds from a set's first record to when it was durable
 	Batch  Histogram // bytes of a commit, of all shards
 
-	Tail   int64 // bytes of log that the key table does not have yet
+	Tail   int64 // bytes of log that the key table does not have yet, as Options.FoldBytes counts them
 	Folds  Work
 	Cleans Work
 

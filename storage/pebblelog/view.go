@@ -39,8 +39,8 @@ func (l *Log) Load(entity []byte, visit func(storage.Offset, storage.Record) err
 	defer done()
 	s := l.shard
 	s.mu.Lock()
-	_, inTail := s.touched[string(entity)]
-	resolves := s.control >= 0
+	_, inTail := s.unfolded.touched[string(entity)]
+	resolves := s.unfolded.control >= 0
 	s.mu.Unlock()
 	iter, err := s.pendingIter(entity)
 	if err != nil {
