@@ -56,7 +56,8 @@ type outgoing struct {
 	half          bool // and nothing comes after it
 }
 
-// sendAll sends requests with one write, and has their answers delivered as they come.
+// sendAll sends requests with one write, and has their answers delivered as they come. It returns when they are on their way, unless
+// nobody takes them.
 func (t *target) sendAll(all []outgoing, to chan<- answer) error {
 	c, err := t.conn()
 	if err != nil {
@@ -67,8 +68,10 @@ func (t *target) sendAll(all []outgoing, to chan<- answer) error {
 	for _, s := range all {
 		b, half = append(b, s.frame...), s.half
 	}
+	written := make(chan struct{})
 	go func() {
 		_, err := c.nc.Write(b)
+		close(written)
 		if half && err == nil {
 			_ = c.nc.(*net.TCPConn).CloseWrite() // fails where the other side has closed already; its answers are there all the same
 		}
@@ -84,6 +87,10 @@ func (t *target) sendAll(all []outgoing, to chan<- answer) error {
 			to <- a
 		}
 	}()
+	select {
+	case <-written:
+	case <-time.After(missing):
+	}
 	return nil
 }
 

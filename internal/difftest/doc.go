@@ -19,7 +19,8 @@
 // been.
 //
 // Both have ../shared/conform's settings, but for
-// offsets.retention.check.interval.ms=600000: else empty groups vanish at moments of their own. And kcoord must have
+// offsets.retention.check.interval.ms=86400000: else empty groups vanish at moments of their own, and Kafka's with the
+// ids that were given and not used yet. And kcoord must have
 // offsets.topic.num.partitions=4, as that Kafka does, since transactions and markers name partitions. kcoord stands before a
 // Kafka of its own, which has transaction.partition.verification.enable=false; the one that it is compared with must
 // verify. With transaction.version=1 both Kafkas and kcoord must have it.
@@ -29,7 +30,11 @@
 //
 // TestStorms (-storms N) asks kcoord alone, and several things at once. TestLateRecords needs -pause 'kill -STOP PID; echo; sleep 0.3; kill -CONT PID' of the broker behind kcoord.
 //
-// A third of the sequences has short timeouts, and waits now and then until all that was to happen has happened.
+// A third of the sequences has short timeouts, and waits now and then until all that was to happen has happened. One that took
+// too long in between ends without a verdict where the answers differ.
+//
+// While something is parked, the next op waits until both tell the same of who is in the groups, and the longer the slower they are: else it
+// might overtake what is parked.
 //
 // A quarter has topics of its own, which are made, deleted, made anew and grown, through kcoord or, with -behind,
 // past it. Groups apart from the sequence's bear witness of when what was committed to an earlier topic has gone. With

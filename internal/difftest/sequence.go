@@ -14,22 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Patience: how long an answer may take until it counts as parked, and until one
-// that the other target gave counts as missing.
-const (
-	parked  = 60 * time.Millisecond
-	settled = 8 * time.Millisecond
-	missing = 1500 * time.Millisecond
-)
-
-// A sequence that is timed waits for longer than a rebalance or a transaction may take; two waits are longer than a
-// session, and one is shorter. What it does between takes less time than the differences.
-const (
-	shortSession, shortRebalance, shortTransaction = 5000, 2000, 2000 // ms
-
-	outlasts = 3 * time.Second
-)
-
 // inconclusive ends a sequence: Kafka takes the next leader at random.
 const inconclusive = "inconclusive"
 
@@ -40,6 +24,7 @@ type sequence struct {
 	protocolType string
 	weird, timed bool
 	began        time.Time
+	pace         pace
 	patient      int  // the slots below have long timeouts all the same
 	unwritten    bool // Kafka may have a group that kcoord has not: no record tells of it
 	remade       bool // it has topics of its own
@@ -60,7 +45,7 @@ func newSequence(seed uint64, run int, addrs [2]string, ids [2]map[string][16]by
 		}
 		s.answers[i], s.got[i] = make(chan answer, 1000), map[int]answer{}
 	}
-	s.topic, s.patient = s.prefix+"log", r.IntN(2)
+	s.topic, s.patient, s.pace.rested = s.prefix+"log", r.IntN(2), s.began
 	return s
 }
 
@@ -122,7 +107,7 @@ func (s *sequence) perform(i int, ops []op) error {
 		return s.targets[1].crash(s.prefix)
 	case "wait":
 		s.log = append(s.log, fmt.Sprintf("%3d > wait %s", i, outlasts))
-		time.Sleep(outlasts)
+		s.wait()
 		return nil
 	case "makeTopic", "dropTopic", "remakeTopic", "growTopic":
 		return s.changeTopic(i, o)
@@ -158,7 +143,7 @@ func (s *sequence) perform(i int, ops []op) error {
 
 // settle waits until both targets have answered the same ops, and compares.
 func (s *sequence) settle(from, i int, ops []op) string {
-	began, last := time.Now(), time.Now()
+	began, last, slow := time.Now(), time.Now(), s.tooLong()
 	parks := slices.ContainsFunc(ops[from:i+1], op.parks)
 	quiet := !parks
 	for {
@@ -179,12 +164,11 @@ func (s *sequence) settle(from, i int, ops []op) string {
 		odd := s.oneSided()
 		_, answered := s.got[0][i]
 		if odd < 0 && !answered && !quiet && time.Since(began) > parked {
-			for _, t := range s.targets {
-				if err := t.ask(s.prefix); err != nil {
-					return err.Error()
-				}
+			there, diff := s.arrived(i, began, slow)
+			if diff != "" {
+				return diff
 			}
-			quiet = true
+			quiet = there
 			continue
 		}
 		if odd < 0 && (answered || parks && quiet) && time.Since(last) >= settled {
@@ -201,6 +185,9 @@ func (s *sequence) settle(from, i int, ops []op) string {
 				s.targets[1].forget(odd) // the member has left; Kafka never answers its sync
 				break
 			}
+			if slow {
+				return inconclusive
+			}
 			j := 0
 			if _, ok := s.got[0][odd]; !ok {
 				j = 1
@@ -208,6 +195,11 @@ func (s *sequence) settle(from, i int, ops []op) string {
 			return fmt.Sprintf("op %d was answered by %s alone: %s", odd, []string{"kafka", "kcoord"}[j], s.targets[j].render(s.got[j][odd], s.prefix))
 		}
 	}
+	return s.compare(i, ops)
+}
+
+// compare says where answers that have come differ.
+func (s *sequence) compare(i int, ops []op) string {
 	for n := range ops[:i+1] {
 		if _, ok := s.got[0][n]; !ok || s.told[n] || s.targets[0].forgotten[n] || s.targets[1].forgotten[n] {
 			continue
@@ -217,6 +209,7 @@ func (s *sequence) settle(from, i int, ops []op) string {
 		for j, t := range s.targets {
 			t.learn(&ops[n], s.got[j][n])
 		}
+		s.notePace(s.got[0][n])
 		for j, t := range s.targets {
 			shown[j] = t.render(s.got[j][n], s.prefix)
 		}
@@ -231,7 +224,7 @@ func (s *sequence) settle(from, i int, ops []op) string {
 		if shown[0] != shown[1] && s.unwritten && ops[n].tellsOfGroups() {
 			return inconclusive
 		}
-		if shown[0] != shown[1] && (s.firstUnknown(n) || s.unlooked(n) || s.refusedBefore(n)) {
+		if shown[0] != shown[1] && (s.firstUnknown(n) || s.unlooked(n) || s.refusedBefore(n) || s.tooLong()) {
 			return inconclusive
 		}
 		if shown[0] != shown[1] && !s.betterFenced(n) && !s.marked(n) {

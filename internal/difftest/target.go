@@ -118,17 +118,20 @@ func (t *target) hangUp() {
 	}
 }
 
-// ask asks something of a group, and waits for the answer: what was sent before has then come to the group as well.
-func (t *target) ask(prefix string) error {
+// ask asks what there is to tell of the sequence's groups.
+func (t *target) ask(prefix string) (*kmsg.DescribeGroupsResponse, error) {
 	c, err := t.conn()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.busy = false
 	d := kmsg.NewPtrDescribeGroupsRequest()
 	d.Groups = []string{prefix + "g", prefix + "other"}
-	_, err = roundTrip(c.nc, d, encode(d, 0, nil))
-	return err
+	resp, err := roundTrip(c.nc, d, encode(d, 0, nil))
+	if err != nil {
+		return nil, err
+	}
+	return resp.(*kmsg.DescribeGroupsResponse), nil
 }
 
 func (t *target) drop(c *conn) {
