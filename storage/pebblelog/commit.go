@@ -113,18 +113,14 @@ func (t *set) putOne(batch *pebble.Batch, b *recordlog.Builder, part *tailBatch,
 	}
 	t.shard.mu.Lock()
 	defer t.shard.mu.Unlock()
-	part.next, part.size, part.stored = part.base+storage.Offset(b.Count()), int64(b.Len()), int64(len(data))
+	part.records, part.size, part.stored = int32(b.Count()), int32(b.Len()), int32(len(data))
+	t.shard.weigh(part.weight())
 	return data
 }
 
 // committed publishes that a set is durable.
 func (b *Backend) committed(t *set) {
 	s := t.shard
-	s.mu.Lock()
-	for _, p := range t.parts {
-		s.weigh(p)
-	}
-	s.mu.Unlock()
 	s.durable.Store(int64(t.end))
 	if t.batch.Cap() > keptSet && t.batch.Len() < keptSet/4 {
 		t.batch = new(recordlog.Builder) // it was a burst's

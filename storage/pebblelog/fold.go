@@ -82,9 +82,7 @@ func (s *shard) fold() error {
 		}
 		s.b.counts.folds.done(size, began)
 		s.mu.Lock()
-		weight := s.unfolded.forget(s.meta.folded)
-		s.tail.Add(-weight)
-		s.b.tails.Add(-weight)
+		s.weigh(-s.unfolded.forget(s.meta.folded))
 		s.mu.Unlock()
 	}
 	if s.wantsCleaning() {
@@ -105,11 +103,11 @@ func (s *shard) wantsCleaning() bool {
 // which are not moved or written again until reset.
 type fold struct {
 	shard  *shard
-	arena  []byte      // copies of the batches, not compressed
-	stored int64       // bytes that the batches take in the log
-	read   int64       // and not compressed
-	bygone []tailBatch // batches that need not be read, in order
-	passed int         // of them
+	arena  []byte       // copies of the batches, not compressed
+	stored int64        // bytes that the batches take in the log
+	read   int64        // and not compressed
+	bygone []*tailBatch // batches that need not be read, in order
+	passed int          // of them
 	plain  []foldBatch
 	at     int    // the plain batch that is being read, or inTxn
 	keys   []byte // the keys in the key table
@@ -138,6 +136,7 @@ type run struct{ from, to int }
 var folds = sync.Pool{New: func() any { return &fold{latest: map[string]int{}, entities: map[string]bool{}} }}
 
 func (f *fold) reset() {
+	clear(f.bygone)
 	clear(f.latest)
 	clear(f.entities)
 	clear(f.rows)
@@ -231,17 +230,17 @@ func (f *fold) collect(from, to storage.Offset) (storage.Offset, error) {
 // skip passes over the batches at an offset that need not be read, and returns where they end.
 func (f *fold) skip(from storage.Offset) (to storage.Offset, some bool) {
 	for ; f.passed < len(f.bygone); f.passed++ {
-		b := &f.bygone[f.passed]
+		b := f.bygone[f.passed]
 		if b.base < from {
 			panic(fmt.Sprintf("pebblelog: shard %d: no batch begins at offset %d, where a superseded one does", f.shard.id, b.base))
 		}
 		if b.base > from {
 			break
 		}
-		f.plain = append(f.plain, foldBatch{base: b.base, size: b.stored})
-		f.stored += b.stored
-		f.read += b.size
-		from, some = b.next, true
+		f.plain = append(f.plain, foldBatch{base: b.base, size: int64(b.stored)})
+		f.stored += int64(b.stored)
+		f.read += int64(b.size)
+		from, some = b.base+storage.Offset(b.records), true
 	}
 	return from, some
 }

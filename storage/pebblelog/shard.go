@@ -102,9 +102,8 @@ func (s *shard) load() error {
 	return nil
 }
 
-// weigh counts a batch of the tail for what it will cost the fold. REQUIRES mu.
-func (s *shard) weigh(b *tailBatch) {
-	by := b.weigh()
+// weigh counts what is not folded.
+func (s *shard) weigh(by int64) {
 	s.tail.Add(by)
 	s.b.tails.Add(by)
 }
@@ -249,8 +248,8 @@ func (l *Log) Append(recs []storage.Record) error {
 		s.unfolded.add(&step, r, s.end)
 		s.end++
 	}
-	if before := s.unfolded.end(&step, recs, s.end); before != nil {
-		s.weigh(before)
+	if by := s.unfolded.end(&step, recs, s.end); by != 0 {
+		s.weigh(-by)
 	}
 	s.setLog = l
 	if !s.dirty {

@@ -23,7 +23,6 @@ type unfolded struct {
 	lastEntity []byte // the entity of the record before
 	last       *touched
 	batches    []*tailBatch // in the log's order, the set's too
-	free       []*tailBatch
 }
 
 // touched is an entity with records in the tail.
@@ -35,28 +34,25 @@ type touched struct {
 	keys []byte
 }
 
-// tailBatch is a batch of the tail.
+// tailBatch is a batch of the tail, of which there may be as many as commits: so it is small.
 type tailBatch struct {
-	base  storage.Offset
-	steps int // that wrote to it and are not superseded
-	// superseded is where the step ends that superseded the last of them.
+	base storage.Offset
+	// superseded is where the step ends that superseded the last of those that wrote to it.
 	superseded storage.Offset
-
-	// Of the committer, until it is durable.
-	next   storage.Offset
-	size   int64 // not compressed
-	stored int64 // in the log
-	weight int64 // in shard.tail
+	steps      int32 // that are not superseded
+	// Of what the committer has written, else 0.
+	records int32
+	size    int32 // not compressed
+	stored  int32 // in the log
 }
 
-// weigh says by how much the batch's weight has changed. What the fold has to read weighs as much as it has bytes, what it
+// weight is what the batch counts in shard.tail. What the fold has to read weighs as much as it has bytes, what it
 // only takes out of the log as much as it takes there.
-func (b *tailBatch) weigh() (by int64) {
-	was := b.weight
-	if b.weight = b.size; b.steps == 0 {
-		b.weight = min(b.size, b.stored)
+func (b *tailBatch) weight() int64 {
+	if b.steps == 0 {
+		return int64(min(b.size, b.stored))
 	}
-	return b.weight - was
+	return int64(b.size)
 }
 
 func (u *unfolded) init(index func([]byte) ([]byte, storage.Class)) {
@@ -65,12 +61,7 @@ func (u *unfolded) init(index func([]byte) ([]byte, storage.Class)) {
 
 // begin notes that a batch begins.
 func (u *unfolded) begin(base storage.Offset) {
-	b := new(tailBatch)
-	if n := len(u.free); n > 0 {
-		b, u.free = u.free[n-1], u.free[:n-1]
-	}
-	*b = tailBatch{base: base}
-	u.batches = append(u.batches, b)
+	u.batches = append(u.batches, &tailBatch{base: base})
 }
 
 // step is a step that is being appended.
@@ -126,15 +117,16 @@ func (u *unfolded) add(s *step, r *storage.Record, at storage.Offset) {
 	s.whole = s.whole && t == s.of && r.Value != nil && r.Txn == storage.Txn{}
 }
 
-// end ends the step, whose records end at an offset, and says which batch it has superseded.
-func (u *unfolded) end(s *step, recs []storage.Record, at storage.Offset) (before *tailBatch) {
+// end ends the step, whose records end at an offset, and says by how much the tail has become lighter.
+func (u *unfolded) end(s *step, recs []storage.Record, at storage.Offset) (by int64) {
 	switch {
 	case s.again:
-		s.of.in.steps--
-		if s.of.in.steps == 0 {
-			before = s.of.in
+		before := s.of.in
+		by = before.weight()
+		if before.steps--; before.steps == 0 {
 			before.superseded = at
 		}
+		by -= before.weight()
 	case s.whole:
 		keys := s.of.keys[:0]
 		for i := range recs {
@@ -143,10 +135,10 @@ func (u *unfolded) end(s *step, recs []storage.Record, at storage.Offset) (befor
 		}
 		s.of.keys = keys
 	default:
-		return nil
+		return 0
 	}
 	s.of.last, s.of.in = at-1, s.in
-	return before
+	return by
 }
 
 // entity is what a key belongs to, nil: to none. Records of one step are mostly of one entity, which is then looked up once.
@@ -168,13 +160,13 @@ func (u *unfolded) entity(key []byte) *touched {
 }
 
 // superseded appends the batches below an end, which is durable, of which nothing is left, in order.
-func (u *unfolded) superseded(to storage.Offset, all []tailBatch) []tailBatch {
+func (u *unfolded) superseded(to storage.Offset, all []*tailBatch) []*tailBatch {
 	for _, b := range u.batches {
 		if b.base >= to {
 			break
 		}
 		if b.steps == 0 && b.superseded <= to {
-			all = append(all, *b)
+			all = append(all, b)
 		}
 	}
 	return all
@@ -192,8 +184,8 @@ func (u *unfolded) forget(folded storage.Offset) (weight int64) {
 		u.control = -1
 	}
 	for len(u.batches) > 0 && u.batches[0].base < folded {
-		weight += u.batches[0].weight
-		u.free = append(u.free, u.batches[0])
+		weight += u.batches[0].weight()
+		u.batches[0] = nil
 		u.batches = u.batches[1:]
 	}
 	return weight

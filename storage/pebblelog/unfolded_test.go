@@ -97,7 +97,7 @@ func TestFoldOfWhatIsSuperseded(t *testing.T) {
 		}
 		told.Wait(t, log.End())
 		last := s.unfolded.batches[i]
-		sizes, stored = append(sizes, last.size), append(stored, last.stored)
+		sizes, stored = append(sizes, int64(last.size)), append(stored, int64(last.stored))
 	}
 	if stored[0] >= sizes[0]/2 {
 		t.Fatalf("%d bytes are stored as %d", sizes[0], stored[0])
