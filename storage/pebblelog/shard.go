@@ -92,12 +92,11 @@ func (s *shard) load() error {
 	s.set.Reset(int64(end), storage.Txn{})
 	s.mu.Unlock()
 	s.durable.Store(int64(end))
-	s.tail.Store(tail)
-	s.b.tails.Add(tail)
+	s.weigh(tail)
 	if err := s.fold(); err != nil {
 		return err
 	}
-	s.b.tails.Add(-s.tail.Swap(0))
+	s.weigh(-s.tail.Load())
 	s.loaded = true
 	return nil
 }
