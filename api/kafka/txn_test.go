@@ -106,6 +106,13 @@ func (s *stage) fakeBroker(t *testing.T) *broker {
 	return b
 }
 
+// silence has it answer nothing from now on.
+func (b *broker) silence() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mute = true
+}
+
 // hangUp ends the connections, and waits until the broker has left them.
 func (b *broker) hangUp() {
 	b.mu.Lock()

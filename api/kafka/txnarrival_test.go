@@ -24,11 +24,18 @@ func (w *ways) ProduceInTxn(req txn.Request, p txn.Producer, reply func(txn.Resp
 	})
 }
 
-// Whatever becomes of a transactional Produce, its producer's markers go out at last.
-func TestProduceArrives(t *testing.T) {
+// withWays puts a real coordinator whose ways are counted behind a stage.
+func withWays(t *testing.T) (*stage, *ways) {
+	t.Helper()
 	s := withNode(t, towardsKafka)
 	w := &ways{s.srv.o.Transactions, make(chan struct{}, 9), make(chan struct{}, 9)}
 	s.srv.o.Transactions = w
+	return s, w
+}
+
+// Whatever becomes of a transactional Produce, its producer's markers go out at last.
+func TestProduceArrives(t *testing.T) {
+	s, w := withWays(t)
 	id, c, x := s.topic("t"), s.client(), "x"
 	p := begin(c, x)
 	b := s.fakeBroker(t)
@@ -47,9 +54,7 @@ func TestProduceArrives(t *testing.T) {
 	c.send(12, silent)
 	<-w.out
 	<-w.in // nobody will say that it is written
-	b.mu.Lock()
-	b.mute = true
-	b.mu.Unlock()
+	b.silence()
 	groups := newRecorder(nothing)
 	s.srv.o.Coordinator = groups
 	for _, v := range []int16{11, 12} {
@@ -75,15 +80,11 @@ func TestProduceArrives(t *testing.T) {
 // A client that resets its connection does not take away what tells whether its records are written, not even when an
 // earlier answer cannot be written any more.
 func TestProduceArrivesAfterAReset(t *testing.T) {
-	s := withNode(t, towardsKafka)
-	w := &ways{s.srv.o.Transactions, make(chan struct{}, 9), make(chan struct{}, 9)}
-	s.srv.o.Transactions = w
+	s, w := withWays(t)
 	id, c, x := s.topic("t"), s.client(), "x"
 	p := begin(c, x)
 	b := s.fakeBroker(t)
-	b.mu.Lock()
-	b.mute = true
-	b.mu.Unlock()
+	b.silence()
 	groups := newRecorder(nothing)
 	s.srv.o.Coordinator = groups
 	for range 2 { // what was written before is no obstacle
